@@ -1,0 +1,62 @@
+package ax
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Duration is a length of time in milliseconds. It reads and writes as Go
+// writes durations ("90m", "1h30m"), without trailing zero units.
+type Duration int64
+
+// DurationOf converts d, cutting off what is below a millisecond.
+func DurationOf(d time.Duration) Duration { return Duration(d.Milliseconds()) }
+
+// Std returns d as a time.Duration.
+func (d Duration) Std() time.Duration { return time.Duration(d) * time.Millisecond }
+
+// String returns the shortest Go form: 2h rather than 2h0m0s.
+func (d Duration) String() string {
+	s := d.Std().String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// ParseDuration reads Go's form. It refuses negative durations and ones that
+// are no whole number of milliseconds.
+func ParseDuration(s string) (Duration, error) {
+	d, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%q is no duration; write it like \"30s\", \"90m\" or \"1h30m\"", s)
+	case d < 0:
+		return 0, fmt.Errorf("duration %q is negative", s)
+	case d%time.Millisecond != 0:
+		return 0, fmt.Errorf("duration %q is finer than a millisecond", s)
+	}
+	return DurationOf(d), nil
+}
+
+// MarshalJSON writes the String form.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fmt.Errorf("duration: %w", err)
+	}
+	v, err := ParseDuration(s)
+	if err != nil {
+		return err
+	}
+	*d = v
+	return nil
+}

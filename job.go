@@ -1,0 +1,88 @@
+package ax
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// Job is one attempt as it is handed to an executor.
+type Job struct {
+	BatchNo        string
+	InstanceID     int64
+	Attempt        int
+	Stack          string
+	Task           string // address
+	Handler        string
+	Body           json.RawMessage
+	DueMs          int64
+	Timezone       string // of the task's first schedule, else UTC; dates are in it
+	Timeout        Duration
+	KillAfter      Duration
+	IdempotencyKey string // the same for all attempts of an instance
+	LockVersion    int64  // the logical stamp
+}
+
+// Hash identifies the work: an executor that gets one batch number with two
+// hashes must refuse the second.
+func (j Job) Hash() string {
+	h := sha256.New()
+	for _, s := range []string{j.BatchNo, j.Stack, j.Task, j.Handler, string(j.Body), j.Timezone} {
+		_ = binary.Write(h, binary.BigEndian, int64(len(s)))
+		h.Write([]byte(s))
+	}
+	_ = binary.Write(h, binary.BigEndian, []int64{j.DueMs, int64(j.Timeout), int64(j.KillAfter)})
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// Executors runs jobs in executor processes; plugins/host implements it and
+// dispatch consumes it. No method blocks on a handler.
+type Executors interface {
+	// Dispatch hands jobs over. What becomes of each comes as Reports: at
+	// least one with an end (ended, refused or lost) for every job.
+	Dispatch(jobs []Job)
+	// Cancel asks to stop attempts: TERM, then KILL after kill_after. Unknown
+	// batch numbers are passed over.
+	Cancel(orders []CancelOrder)
+	// Acknowledge says that ends are durable: the executor forgets the batch.
+	Acknowledge(batchNos []string)
+	// Reports delivers batches in the order they came. It is never closed
+	// while Run of the implementation is running.
+	Reports() <-chan []Report
+}
+
+// CancelOrder asks to stop an attempt, and why.
+type CancelOrder struct {
+	BatchNo string
+	Class   ErrorClass // cancelled or timeout
+	Detail  string
+}
+
+// ReportKind says what a report tells.
+type ReportKind string
+
+// The kinds of report.
+const (
+	ReportStarted ReportKind = "started" // acknowledged and begun
+	ReportEnded   ReportKind = "ended"   // it has a result; gone too when StoppedMs is set
+	ReportStopped ReportKind = "stopped" // the processes of an ended attempt are gone
+	ReportRefused ReportKind = "refused" // never begun: unknown handler, bad body, other hash
+	ReportLost    ReportKind = "lost"    // its executor is verified gone without a result
+)
+
+// Report is what an executor, or its host, says of an attempt.
+type Report struct {
+	BatchNo       string          `json:"batch_no"`
+	Kind          ReportKind      `json:"kind"`
+	Executor      string          `json:"executor,omitempty"`
+	Status        Status          `json:"status,omitempty"` // with ended: success, failed, timeout, cancelled
+	ErrorClass    ErrorClass      `json:"error_class,omitempty"`
+	Error         string          `json:"error,omitempty"`
+	StartedMs     int64           `json:"started_ms,omitempty"`
+	EndedMs       int64           `json:"ended_ms,omitempty"`
+	StoppedMs     int64           `json:"stopped_ms,omitempty"`
+	Outputs       json.RawMessage `json:"outputs,omitempty"`
+	OutputBytes   int64           `json:"output_bytes,omitempty"`
+	OutputDropped int64           `json:"output_dropped,omitempty"`
+}

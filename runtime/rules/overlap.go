@@ -1,0 +1,102 @@
+// Package rules holds the decisions of the runtime as pure functions: overlap,
+// turn, misfire, retry. Claim, dispatch, planner, drivers and simulators all
+// call the same ones, so there is one answer to each question. Nothing here
+// reads a clock, a store or a random source.
+package rules
+
+import "github.com/axctl/ax"
+
+// Verdict is what the overlap rule says of one new start.
+type Verdict int
+
+// The verdicts of Admit.
+const (
+	Begin        Verdict = iota // may be dispatched at once
+	Wait                        // becomes pending and waits its turn
+	Skip                        // becomes skipped (overlap)
+	TakePlace                   // waits; the newest waiting one that is in no back-off is skipped (replaced), if there is one, else the newcomer is
+	CancelOldest                // waits; the oldest running one gets a cancel intent
+)
+
+// Admit applies a task's overlap policy to a scheduled start, given the hot
+// row's counters under its lock: active attempts that are not stopped, waiting
+// pending instances (retry back-off included), maxActive the concurrency.
+//
+// With live = waiting + active:
+//
+//	queue    begins when nothing waits and a place is free; at most maxActive
+//	         live and one more waiting, beyond that the newcomer is skipped
+//	latest   the same, but beyond that the newcomer takes the waiting one's place
+//	skip     at most maxActive live, beyond that the newcomer is skipped
+//	replace  like latest, and the oldest running one is cancelled
+//	allow    begins while a place is free; up to ax.MaxWaiting wait
+func Admit(policy ax.Overlap, active, waiting, maxActive int) Verdict {
+	live := active + waiting
+	switch policy {
+	case ax.OverlapQueue, ax.OverlapLatest:
+		switch {
+		case live < maxActive && waiting == 0:
+			return Begin
+		case live <= maxActive:
+			return Wait
+		case policy == ax.OverlapLatest:
+			return TakePlace
+		default:
+			return Skip
+		}
+	case ax.OverlapSkip:
+		switch {
+		case live >= maxActive:
+			return Skip
+		case waiting == 0:
+			return Begin
+		default:
+			return Wait
+		}
+	case ax.OverlapReplace:
+		switch {
+		case live < maxActive && waiting == 0:
+			return Begin
+		case live < maxActive:
+			return Wait
+		case waiting > 0 && live > maxActive:
+			return TakePlace
+		default:
+			return CancelOldest
+		}
+	case ax.OverlapAllow:
+		switch {
+		case active < maxActive:
+			return Begin
+		case waiting < ax.MaxWaiting:
+			return Wait
+		default:
+			return Skip
+		}
+	default:
+		panic("unknown overlap policy " + string(policy))
+	}
+}
+
+// Turn returns how many of a task's waiting instances may be tried now, and
+// which, as indexes into waiting. The slice must be in due order (ties by id).
+// Under every policy but allow an instance keeps its turn: one in back-off
+// holds a place that later ones must not take.
+func Turn(policy ax.Overlap, active, maxActive int, waiting []ax.Waiting, nowMs int64) []int {
+	free := maxActive - active
+	var turn []int
+	for i, w := range waiting {
+		if free <= 0 {
+			break
+		}
+		ready := w.NotBeforeMs <= nowMs && (!w.Held || w.Kind == ax.InstanceManual)
+		switch {
+		case ready:
+			turn = append(turn, i)
+			free--
+		case policy != ax.OverlapAllow && w.Attempt > 1:
+			free--
+		}
+	}
+	return turn
+}

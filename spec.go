@@ -1,0 +1,176 @@
+package ax
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
+// ObjectKind says what a definition defines. Its values are stored.
+type ObjectKind string
+
+// KindTask is the only kind of object built so far; dependency, calendar,
+// plugin and channel are designed and join it here.
+const KindTask ObjectKind = "task"
+
+// Address returns how people name an object: its kind, a dot and its name,
+// as in task.report or task.refresh["eu"].
+func Address(kind ObjectKind, name string) string { return string(kind) + "." + name }
+
+// Definition is one declared object as config hands it to planner. Source is
+// where it was written; it is shown to people and never stored, so moving a
+// block inside a file changes nothing.
+type Definition struct {
+	Kind   ObjectKind
+	Name   string // with the for_each key, as in refresh["eu"]
+	Task   *TaskSpec
+	Source Range
+}
+
+// Address returns the definition's address.
+func (d Definition) Address() string { return Address(d.Kind, d.Name) }
+
+// Canonical returns the definition as the canonical JSON that is stored, and
+// its content hash (lower-case hex SHA-256 of that JSON). Equal definitions
+// give equal bytes whatever file they stood in. It panics when the
+// definition's kind has no body, which is a programmer's error.
+func (d Definition) Canonical() (body []byte, hash string) {
+	if d.Kind != KindTask || d.Task == nil {
+		panic(fmt.Sprintf("unknown definition kind %q", d.Kind))
+	}
+	body, err := json.Marshal(d.Task)
+	if err != nil {
+		panic(fmt.Sprintf("definition %s: %v", d.Address(), err))
+	}
+	sum := sha256.Sum256(body)
+	return body, hex.EncodeToString(sum[:])
+}
+
+// Configuration is what one folder (or file) of HCL declares: everything its
+// stack owns.
+type Configuration struct {
+	Stack       string
+	Definitions []Definition
+	// Origin is the absolute path of the folder or file it was read from.
+	Origin string
+	// Hash is a hash over all definitions and the stack's name; the order and
+	// names of files do not change it.
+	Hash string
+}
+
+// TaskSpec defines what to run and when. Field tags give the language's name
+// (ax), default (default) and one line of documentation (doc); effective
+// values are stored, so a later change of a built-in default never changes a
+// stored definition.
+type TaskSpec struct {
+	Handler     HandlerSpec       `json:"handler" ax:"handler" doc:"What runs: the handler's name and its body."`
+	Schedules   []ScheduleSpec    `json:"schedule,omitempty" ax:"schedule" doc:"When it is due; the union of all blocks. None: only by hand."`
+	Enabled     bool              `json:"enabled" ax:"enabled" default:"true" doc:"The declared off switch."`
+	Timeout     Duration          `json:"timeout" ax:"timeout" default:"1h" doc:"Longest run of one attempt; \"0s\" is none."`
+	KillAfter   Duration          `json:"kill_after" ax:"kill_after" default:"10s" doc:"Time between TERM and KILL of the attempt's processes."`
+	Retry       RetrySpec         `json:"retry" ax:"retry" doc:"Whether and when a failed attempt is tried again."`
+	Misfire     MisfireSpec       `json:"misfire" ax:"misfire" doc:"What becomes of slots missed in an outage."`
+	Concurrency int               `json:"concurrency" ax:"concurrency" default:"1" doc:"Instances at work at once, 1 to 10000."`
+	Overlap     Overlap           `json:"overlap" ax:"overlap" default:"queue" doc:"What a firing at the concurrency limit does: queue, latest, skip, replace or allow."`
+	Idempotent  bool              `json:"idempotent" ax:"idempotent" default:"true" doc:"false: never run again when an attempt's end is unknown."`
+	Labels      map[string]string `json:"labels,omitempty" ax:"labels" doc:"For selection."`
+	Owner       string            `json:"owner,omitempty" ax:"owner" doc:"Who to ask."`
+	Description string            `json:"description,omitempty" ax:"description" doc:"For people."`
+}
+
+// HandlerSpec names a handler and carries its body.
+type HandlerSpec struct {
+	Name string `json:"name"`
+	// Body is canonical JSON (sorted keys, no blanks) that the handler's
+	// schema accepted.
+	Body json.RawMessage `json:"body"`
+	// SchemaHash is the hash of the schema the body was checked with; empty
+	// when it was unchecked.
+	SchemaHash string `json:"schema_hash,omitempty"`
+}
+
+// ScheduleSpec is one schedule block. Exactly one of Cron, Every and At is set.
+type ScheduleSpec struct {
+	Cron     string   `json:"cron,omitempty" ax:"cron" doc:"Unix cron: minute hour day month weekday, or @daily and its kin."`
+	Every    Duration `json:"every,omitempty" ax:"every" doc:"A fixed interval counted from the anchor (from, else 1970-01-01T00:00 in timezone)."`
+	At       []string `json:"at,omitempty" ax:"at" doc:"Instants, RFC 3339 or local in timezone."`
+	Timezone string   `json:"timezone" ax:"timezone" default:"UTC" doc:"IANA zone name."`
+	// From is RFC 3339, or local time in Timezone: no firing before it, and
+	// the anchor of Every.
+	From string `json:"from,omitempty" ax:"from" doc:"No firing before it; anchor of every."`
+}
+
+// RetrySpec says when a failed attempt is tried again.
+type RetrySpec struct {
+	Max         int          `json:"max" ax:"max" default:"3" doc:"Attempts after the first, 0 to 1000."`
+	Initial     Duration     `json:"initial" ax:"initial" default:"10s" doc:"Wait before the first retry."`
+	Factor      float64      `json:"factor" ax:"factor" default:"2" doc:"Growth of the wait; 1 is a fixed interval."`
+	MaxInterval Duration     `json:"max_interval" ax:"max_interval" default:"5m" doc:"Longest wait."`
+	Jitter      float64      `json:"jitter" ax:"jitter" default:"0.2" doc:"Part of the wait that is spread, 0 to 1."`
+	On          []ErrorClass `json:"on" ax:"on" doc:"Error classes that are retried."`
+	Within      Duration     `json:"within,omitempty" ax:"within" doc:"No retry starts later than this after the slot was due."`
+}
+
+// MisfireSpec says what becomes of slots that were missed in an outage.
+type MisfireSpec struct {
+	Policy   MisfirePolicy `json:"policy" ax:"policy" default:"once" doc:"once (the newest), all or skip."`
+	Grace    Duration      `json:"grace" ax:"grace" default:"1m" doc:"A slot older than this is a misfire."`
+	Max      int           `json:"max" ax:"max" default:"100" doc:"Most slots that all runs, 1 to 10000."`
+	OnResume MisfirePolicy `json:"on_resume" ax:"on_resume" default:"skip" doc:"The same choice for slots of a hold or a disabled stretch."`
+}
+
+// MisfirePolicy decides on a backlog of slots as a whole.
+type MisfirePolicy string
+
+// The misfire policies.
+const (
+	MisfireOnce MisfirePolicy = "once" // the newest slot runs
+	MisfireAll  MisfirePolicy = "all"  // the newest Max slots run, in due order
+	MisfireSkip MisfirePolicy = "skip" // none runs
+)
+
+// MisfirePolicies lists them as the language spells them.
+var MisfirePolicies = []MisfirePolicy{MisfireOnce, MisfireAll, MisfireSkip}
+
+// Overlap decides what a firing does when its task is at its concurrency.
+type Overlap string
+
+// The overlap policies; runtime/rules gives their exact meaning.
+const (
+	OverlapQueue   Overlap = "queue"   // one waits, the newcomer is skipped beyond it
+	OverlapLatest  Overlap = "latest"  // one waits, the newcomer takes its place
+	OverlapSkip    Overlap = "skip"    // the newcomer is skipped
+	OverlapReplace Overlap = "replace" // the oldest is cancelled, the newcomer waits for its end
+	OverlapAllow   Overlap = "allow"   // up to MaxWaiting wait
+)
+
+// Overlaps lists them as the language spells them.
+var Overlaps = []Overlap{OverlapQueue, OverlapLatest, OverlapSkip, OverlapReplace, OverlapAllow}
+
+// MaxWaiting is how many instances of a task may wait under OverlapAllow.
+const MaxWaiting = 1000
+
+// ErrorClass says what kind of end an attempt had that was no success.
+type ErrorClass string
+
+// The error classes.
+const (
+	ClassTransient ErrorClass = "transient" // network, 502, 504: soon better
+	ClassResource  ErrorClass = "resource"  // 429, 503, full: better later
+	ClassFailed    ErrorClass = "failed"    // the handler said so: exit code, status
+	ClassPermanent ErrorClass = "permanent" // never better: never retried
+	ClassTimeout   ErrorClass = "timeout"   // ran longer than its timeout
+	ClassLost      ErrorClass = "lost"      // its end is unknown
+	ClassCancelled ErrorClass = "cancelled" // a person or a rule stopped it
+)
+
+// RetryClasses lists the classes that retry.on may name.
+var RetryClasses = []ErrorClass{ClassTransient, ClassResource, ClassFailed, ClassTimeout, ClassLost}
+
+// DefaultRetryOn is retried without a retry block; RetryBlockOn with a block
+// that does not say on.
+var (
+	DefaultRetryOn = []ErrorClass{ClassTransient, ClassResource, ClassLost}
+	RetryBlockOn   = RetryClasses
+)
