@@ -1,0 +1,152 @@
+package logs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Reader reads the logs of a data folder. It holds nothing open between calls
+// and is safe for concurrent use, also beside a Writer of another process.
+type Reader struct{ root string }
+
+// NewReader makes a reader for the data folder dir. The folder need not exist.
+func NewReader(dir string) *Reader { return &Reader{root: filepath.Join(dir, "logs")} }
+
+// Query selects the output of one instance.
+type Query struct {
+	Instance int64
+	Attempt  int // 0: all attempts
+	// FromMs and ToMs bound the time it ran in; ToMs 0 is open. They only save
+	// work: a segment is opened when its time may overlap.
+	FromMs, ToMs int64
+}
+
+// slackMs widens a query, since chunks carry the instant of their arrival.
+const slackMs = 60_000
+
+// pollInterval is how often Follow looks for new output.
+const pollInterval = 100 * time.Millisecond
+
+// Read calls visit for each chunk the query selects, in order, and returns
+// visit's first error. Output that is being written meanwhile may be missing.
+func (r *Reader) Read(q Query, visit func(Chunk) error) error {
+	_, err := r.read(q, position{}, visit)
+	return err
+}
+
+// Follow is Read that goes on: it calls visit for what there is, then for what
+// comes, until ended (asked before each look) has returned true and all that
+// was there then is read, or ctx ends (it returns ctx's error then).
+func (r *Reader) Follow(ctx context.Context, q Query, ended func() (bool, error), visit func(Chunk) error) error {
+	q.ToMs = 0
+	var at position
+	for {
+		last, err := ended()
+		if err != nil {
+			return err
+		}
+		if at, err = r.read(q, at, visit); err != nil {
+			return err
+		}
+		if last {
+			return nil
+		}
+		timer := time.NewTimer(pollInterval)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+}
+
+// position is how far a reading has come: a segment and an offset in it.
+type position struct {
+	seq    int64
+	offset int64
+}
+
+func (r *Reader) read(q Query, at position, visit func(Chunk) error) (position, error) {
+	segs, err := segments(r.root)
+	if err != nil {
+		return at, err
+	}
+	for i, s := range segs {
+		begun := s.startMs <= q.ToMs+slackMs || q.ToMs == 0
+		over := i+1 < len(segs) && segs[i+1].startMs < q.FromMs-slackMs
+		if s.seq < at.seq || !begun || over {
+			continue
+		}
+		if s.seq > at.seq {
+			at = position{seq: s.seq}
+		}
+		if at.offset, err = s.read(q, at.offset, visit); err != nil {
+			return at, err
+		}
+	}
+	return at, nil
+}
+
+// read reads one segment from an offset and returns where it stopped.
+func (s segment) read(q Query, from int64, visit func(Chunk) error) (int64, error) {
+	to := int64(-1)
+	switch e, ok, err := find(s.indexPath(), q.Instance); {
+	case err == nil && !ok:
+		return from, nil
+	case err == nil:
+		from, to = max(from, e.from), e.to
+	case !errors.Is(err, os.ErrNotExist):
+		return from, fmt.Errorf("read log index: %w", err)
+	}
+	f, err := openRegular(s.path)
+	if err != nil {
+		return from, err
+	}
+	defer f.Close()
+	if _, err := f.Seek(from, io.SeekStart); err != nil {
+		return from, fmt.Errorf("read log segment: %w", err)
+	}
+	b := bufio.NewReaderSize(f, 256<<10)
+	for to < 0 || from < to {
+		c, n, err := readRecord(b)
+		if errors.Is(err, io.EOF) || errors.Is(err, errTorn) {
+			return from, nil
+		}
+		if err != nil {
+			return from, fmt.Errorf("read log segment: %w", err)
+		}
+		from += n
+		if c.Instance == q.Instance && (q.Attempt == 0 || c.Attempt == q.Attempt) {
+			if err := visit(c); err != nil {
+				return from, err
+			}
+		}
+	}
+	return from, nil
+}
+
+// openRegular opens a file that must be a regular one and no link: what stands
+// in the log folder may have been put there by a handler.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open log segment: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("no regular file")
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("open log segment %s: %w", path, err)
+	}
+	return f, nil
+}
