@@ -39,6 +39,10 @@ func (j Job) Hash() string {
 // Executors runs jobs in executor processes; plugins/host implements it and
 // dispatch consumes it. No method blocks on a handler.
 type Executors interface {
+	// Offers reports whether jobs of the handler can be handed over now. It is
+	// cheap and safe for concurrent use; an instance whose handler is not
+	// offered waits.
+	Offers(handler string) bool
 	// Dispatch hands jobs over. What becomes of each comes as Reports: at
 	// least one with an end (ended, refused or lost) for every job.
 	Dispatch(jobs []Job)
