@@ -1,6 +1,9 @@
 package ax
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 // Severity says whether a diagnostic refuses the input or only comments on it.
 type Severity string
@@ -42,7 +45,7 @@ type Diagnostic struct {
 	Detail   string   `json:"detail,omitempty"`
 	Address  string   `json:"address,omitempty"`
 	Range    *Range   `json:"range,omitempty"`
-	// Snippet is the source around Range, filled by config.
+	// Snippet is the source around Range, filled by config and config/write.
 	Snippet *Snippet `json:"snippet,omitempty"`
 }
 
@@ -53,6 +56,36 @@ type Snippet struct {
 	StartLine            int    `json:"start_line"`
 	HighlightStartOffset int    `json:"highlight_start_offset"` // bytes into Code
 	HighlightEndOffset   int    `json:"highlight_end_offset"`
+}
+
+// maxSnippetBytes bounds the code of a snippet; what is longer helps nobody.
+const maxSnippetBytes = 2 << 10
+
+// Snippet cuts the whole lines that r touches out of src, the text r.Filename
+// was read as. It is nil when r lies outside src or the lines are too long to
+// be shown. context is the header of the enclosing block, or "".
+func (r Range) Snippet(src []byte, context string) *Snippet {
+	start, end := r.Start.Byte, r.End.Byte
+	if start < 0 || end < start || end > len(src) {
+		return nil
+	}
+	from := bytes.LastIndexByte(src[:start], '\n') + 1
+	to := len(src)
+	if i := bytes.IndexByte(src[end:], '\n'); i >= 0 {
+		to = end + i
+	}
+	// A range that ends with its line's break does not touch the next line.
+	if end > start && src[end-1] == '\n' {
+		to = end - 1
+		end = to
+	}
+	if to-from > maxSnippetBytes {
+		return nil
+	}
+	return &Snippet{
+		Context: context, Code: string(src[from:to]), StartLine: r.Start.Line,
+		HighlightStartOffset: start - from, HighlightEndOffset: max(end, start) - from,
+	}
 }
 
 // Diagnostics are all that is to be said about one input, in source order.
