@@ -1,0 +1,104 @@
+package plugins
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+)
+
+// Handler is named code that does the work of attempts. Run is called by many
+// goroutines at once.
+type Handler interface {
+	// Schema describes the handler and the body it takes. It never changes
+	// while the process lives.
+	Schema() Schema
+	// Run does one attempt and returns when its work, with every process and
+	// goroutine it began, is over. ctx ends at the attempt's timeout
+	// (ErrTimeout), when it is cancelled (ErrCancelled) and when the host is
+	// gone (ErrHostGone); context.Cause tells which. A nil error is success;
+	// Classify tells what class any other error has. Outputs may come with
+	// an error.
+	Run(ctx context.Context, job Job) (Outputs, error)
+}
+
+// Job is one attempt as its handler sees it. Its writers may be used by many
+// goroutines at once until Run returns; later writes are refused.
+type Job struct {
+	BatchNo    string // names the attempt, the same if it is handed over again
+	InstanceID int64
+	Attempt    int // from 1
+	Stack      string
+	Task       string // address, as in task.report
+	Handler    string
+	Body       json.RawMessage
+	Due        time.Time      // the slot's nominal instant
+	Location   *time.Location // the zone that dates of the task are meant in
+	Timeout    time.Duration  // 0: none
+	KillAfter  time.Duration  // between asking a process to end and killing it
+	// IdempotencyKey is the same for all attempts of an instance: give it to
+	// what must not do the same work twice.
+	IdempotencyKey string
+	Output         Output
+}
+
+// Output is where what an attempt says is kept. Any bytes may be written;
+// the attempt's log keeps the first and the last of them up to a cap, and what
+// falls out between is counted and marked.
+type Output struct {
+	Stdout io.Writer
+	Stderr io.Writer
+	Log    *slog.Logger // lines of text on Stderr
+	// Note adds a remark of the handler about the attempt, one line.
+	Note func(text string)
+}
+
+// Outputs are named results of an attempt for those that depend on it. Their
+// JSON is at most MaxOutputsBytes; larger outputs are dropped and marked.
+type Outputs map[string]any
+
+// Bounds of what an attempt reports.
+const (
+	MaxOutputsBytes = 64 << 10
+	MaxErrorBytes   = 4 << 10
+)
+
+// Causes of the end of a handler's context.
+var (
+	ErrTimeout   = errors.New("timed out")
+	ErrCancelled = errors.New("cancelled")
+	ErrHostGone  = errors.New("axd is gone")
+)
+
+// Class is what kind of failure an error is, in the words of the language's
+// retry.on.
+type Class string
+
+// The classes a handler may choose. The others (timeout, cancelled, lost) are
+// found by ax itself.
+const (
+	Transient Class = "transient" // soon better: network, 502, 504
+	Resource  Class = "resource"  // better later: 429, 503, full
+	Failed    Class = "failed"    // the work was done and failed: exit code, status
+	Permanent Class = "permanent" // never better; never retried
+)
+
+// Error is an error of a known class.
+type Error struct {
+	Class Class
+	Err   error
+}
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Classify returns the class of the first Error that err wraps, else Failed.
+func Classify(err error) Class {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class
+	}
+	return Failed
+}
