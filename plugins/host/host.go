@@ -79,8 +79,11 @@ func (h *Host) Run(ctx context.Context) error {
 // Ready is closed when every executor has either come up or failed to once.
 func (h *Host) Ready() <-chan struct{} { return h.ready }
 
-// Offers returns the handlers of running executors, by name.
-func (h *Host) Offers() []Offer { return nil }
+// Handlers returns the handlers of running executors, by name.
+func (h *Host) Handlers() []Offer { return nil }
+
+// Offers implements ax.Executors.
+func (h *Host) Offers(handler string) bool { return false }
 
 // Dispatch implements ax.Executors.
 func (h *Host) Dispatch(jobs []ax.Job) {}
