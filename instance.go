@@ -181,6 +181,7 @@ const (
 	CauseDeleted     Cause = "deleted"      // the definition was deleted
 	CauseDisabled    Cause = "disabled"     // the definition was disabled
 	CauseStopped     Cause = "stopped"      // its processes were gone later than its end
+	CauseTrigger     Cause = "trigger"      // a person started it
 	CauseNotAccepted Cause = "not_accepted" // the executor refused the job
 )
 
@@ -194,6 +195,10 @@ type SkippedStretch struct {
 	Reason  Reason
 	Version int
 }
+
+// CancelByOverlap is Instance.CancelBy when overlap = replace asked, and no
+// person.
+const CancelByOverlap = "overlap: replace"
 
 // MaxCountedSlots is the most slots a stretch counts when it is written.
 const MaxCountedSlots = 1000

@@ -3,6 +3,7 @@ package ax
 import (
 	"context"
 	"encoding/json"
+	"iter"
 )
 
 // The ports, grouped by their consumer. Every driver of package store
@@ -443,4 +444,38 @@ type Life struct {
 	InstanceRow
 	Attempts    []Attempt
 	Transitions []Transition
+}
+
+// Auditor shows a store's rows as they are, for store/check.
+type Auditor interface {
+	// Audit calls read with one snapshot, which is gone when read returns.
+	Audit(ctx context.Context, read func(Records) error) error
+}
+
+// Records is a snapshot of a store, row by row, without holding it in memory.
+// A sequence ends at its first error.
+type Records interface {
+	// Objects are in order of id.
+	Objects() iter.Seq2[Object, error]
+	// Versions are in order of object and version.
+	Versions() iter.Seq2[VersionRow, error]
+	// Instances are in order of id.
+	Instances() iter.Seq2[Instance, error]
+	// Attempts are in order of instance and attempt.
+	Attempts() iter.Seq2[Attempt, error]
+	// Transitions are in order of instance, then as they were written.
+	Transitions() iter.Seq2[Transition, error]
+	// Slots are all that accounts for scheduled slots, in order of task and
+	// first slot.
+	Slots() iter.Seq2[SlotRecord, error]
+}
+
+// SlotRecord is a scheduled instance (FromMs and ToMs are its due instant) or
+// a skipped stretch.
+type SlotRecord struct {
+	TaskID  int64
+	FromMs  int64
+	ToMs    int64
+	Version int
+	Stretch bool
 }

@@ -1,0 +1,30 @@
+package ax
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// cutMark ends a text that was cut.
+const cutMark = "… (cut)"
+
+// CleanText returns s as every store can keep it: valid UTF-8 without NUL
+// (each bad byte becomes U+FFFD) and at most max bytes long, cut on a rune's
+// border with a mark. max must be at least the mark's length.
+func CleanText(s string, max int) string {
+	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 && len(s) <= max {
+		return s
+	}
+	if len(s) > 2*max {
+		s = s[:2*max]
+	}
+	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
+	if len(s) <= max {
+		return s
+	}
+	end := max - len(cutMark)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + cutMark
+}
