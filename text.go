@@ -1,6 +1,7 @@
 package ax
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -27,4 +28,17 @@ func CleanText(s string, max int) string {
 		end--
 	}
 	return s[:end] + cutMark
+}
+
+// LateDetail says in a late_result transition what the late report said.
+func LateDetail(e Ending) string {
+	said := e.Status
+	if said == StatusPending {
+		said = e.RetryStatus
+	}
+	detail := fmt.Sprintf("attempt %d reported %s", e.Attempt, said)
+	if e.Error != "" {
+		detail += ": " + e.Error
+	}
+	return detail
 }
