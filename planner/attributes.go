@@ -1,0 +1,184 @@
+package planner
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/axctl/ax"
+)
+
+// attributeDiffs compares two canonical definitions attribute by attribute, in
+// the order the language lists them. Before is nil on create; then what has its
+// default is left out. A before that cannot be read has no attributes.
+func attributeDiffs(before, after json.RawMessage) ([]AttributeDiff, error) {
+	old, err := attributes(before)
+	if err != nil {
+		old = attributeSet{}
+	}
+	now, err := attributes(after)
+	if err != nil {
+		return nil, fmt.Errorf("definition: %w", err)
+	}
+	oneEach := old.schedules <= 1 && now.schedules <= 1
+	var diffs []AttributeDiff
+	for path, a := range now.values {
+		b, ok := old.values[path]
+		if ok && bytes.Equal(a, b) || before == nil && isDefault(path, a) {
+			continue
+		}
+		diffs = append(diffs, AttributeDiff{Path: shownPath(path, oneEach), Before: b, After: a})
+	}
+	for path, b := range old.values {
+		if _, ok := now.values[path]; !ok {
+			diffs = append(diffs, AttributeDiff{Path: shownPath(path, oneEach), Before: b})
+		}
+	}
+	slices.SortFunc(diffs, func(a, b AttributeDiff) int {
+		return cmp.Or(cmp.Compare(attributeRank(a.Path), attributeRank(b.Path)), cmp.Compare(a.Path, b.Path))
+	})
+	return diffs, nil
+}
+
+// attributeSet is a definition taken apart: values by path.
+type attributeSet struct {
+	values    map[string]json.RawMessage
+	schedules int
+}
+
+func attributes(definition json.RawMessage) (attributeSet, error) {
+	set := attributeSet{values: map[string]json.RawMessage{}}
+	if definition == nil {
+		return set, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(definition))
+	dec.UseNumber()
+	var tree map[string]any
+	if err := dec.Decode(&tree); err != nil {
+		return set, err
+	}
+	if handler, ok := tree["handler"].(map[string]any); ok {
+		set.add("handler", handler["name"])
+		set.add("handler", handler["body"])
+		if sum, ok := handler["schema_hash"]; ok {
+			set.add("handler.schema_hash", sum)
+		}
+		delete(tree, "handler")
+	}
+	if schedules, ok := tree["schedule"].([]any); ok {
+		set.schedules = len(schedules)
+		for i, s := range schedules {
+			set.add(fmt.Sprintf("schedule[%d]", i), s)
+		}
+		delete(tree, "schedule")
+	}
+	set.add("", tree)
+	return set, nil
+}
+
+// add adds the leaves of v, which are all but objects.
+func (s attributeSet) add(path string, v any) {
+	tree, ok := v.(map[string]any)
+	if !ok {
+		if v != nil {
+			s.values[path] = plainJSON(v)
+		}
+		return
+	}
+	for key, value := range tree {
+		s.add(join(path, key), value)
+	}
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+
+func join(path, key string) string {
+	switch {
+	case !identifier.MatchString(key):
+		return fmt.Sprintf("%s[%q]", path, key)
+	case path == "":
+		return key
+	default:
+		return path + "." + key
+	}
+}
+
+// shownPath drops the index where no task has more than one schedule.
+func shownPath(path string, oneEach bool) string {
+	if rest, ok := strings.CutPrefix(path, "schedule[0]"); ok && oneEach {
+		return "schedule" + rest
+	}
+	return path
+}
+
+// plainJSON writes v without escaping what is only dangerous in HTML.
+func plainJSON(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(fmt.Sprintf("encode a decoded value: %v", err))
+	}
+	return bytes.TrimSpace(b.Bytes())
+}
+
+// attributeRank is the place of a path's first name in TaskSpec, which is the
+// order in which people read a task.
+func attributeRank(path string) int {
+	name, _, _ := strings.Cut(path, ".")
+	name, _, _ = strings.Cut(name, "[")
+	t := reflect.TypeFor[ax.TaskSpec]()
+	for i := range t.NumField() {
+		if t.Field(i).Tag.Get("ax") == name {
+			return i
+		}
+	}
+	return t.NumField()
+}
+
+// isDefault reports whether value is what the language's tags say it is when
+// nobody writes the attribute at path.
+func isDefault(path string, value json.RawMessage) bool {
+	if path == "retry.on" {
+		return bytes.Equal(value, plainJSON(ax.DefaultRetryOn))
+	}
+	rest, isSchedule := strings.CutPrefix(path, "schedule[")
+	if isSchedule {
+		_, name, _ := strings.Cut(rest, ".")
+		def, ok := defaultOf(reflect.TypeFor[ax.ScheduleSpec](), name)
+		return ok && def == unquoted(value)
+	}
+	def, ok := defaultOf(reflect.TypeFor[ax.TaskSpec](), path)
+	return ok && def == unquoted(value)
+}
+
+// defaultOf returns the default tag of the field at a dotted path of t.
+func defaultOf(t reflect.Type, path string) (string, bool) {
+	name, rest, nested := strings.Cut(path, ".")
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch {
+		case f.Tag.Get("ax") != name:
+			continue
+		case nested && f.Type.Kind() == reflect.Struct:
+			return defaultOf(f.Type, rest)
+		case nested:
+			return "", false
+		}
+		return f.Tag.Lookup("default")
+	}
+	return "", false
+}
+
+func unquoted(value json.RawMessage) string {
+	var s string
+	if json.Unmarshal(value, &s) == nil {
+		return s
+	}
+	return string(value)
+}
