@@ -1,0 +1,138 @@
+package config
+
+import (
+	"errors"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	ax "github.com/axctl/ax"
+	"github.com/axctl/ax/schedule"
+)
+
+// scheduleKinds are the attributes of which a schedule block has exactly one.
+var scheduleKinds = []string{"cron", "every", "at"}
+
+// schedules reads the schedule blocks and compiles them, which finds what is
+// wrong inside their texts.
+func (r reader) schedules(t *draft) {
+	t.spec.Schedules = nil
+	var blocks []*hclsyntax.Block
+	for _, b := range r.body.Blocks {
+		if b.Type != "schedule" {
+			continue
+		}
+		r.within(b, func() {
+			spec := ax.ScheduleSpec{Timezone: t.timezone}
+			before := len(r.found)
+			in := r.read(b.Body, scheduleWords)
+			if in.schedule(b, &spec) && !r.found[before:].HasErrors() {
+				t.spec.Schedules = append(t.spec.Schedules, spec)
+				blocks = append(blocks, b)
+			}
+		})
+	}
+	if len(blocks) > 0 {
+		r.compile(t.spec.Schedules, blocks)
+	}
+}
+
+// defaultZone checks the time zone of a defaults block, once for all tasks.
+func (r reader) defaultZone(t *draft) {
+	a := r.body.Attributes["timezone"]
+	if a == nil {
+		return
+	}
+	_, err := schedule.Compile([]ax.ScheduleSpec{{Every: minEvery, Timezone: t.timezone}})
+	for _, fault := range scheduleErrors(err) {
+		r.errorf(a.Expr.Range(), fault.Summary, "%s", fault.Detail)
+		t.timezone = "UTC"
+	}
+}
+
+// schedule reads one block; false when it cannot be compiled.
+func (r reader) schedule(b *hclsyntax.Block, spec *ax.ScheduleSpec) bool {
+	if !r.labelled(b) {
+		return false
+	}
+	r.text("cron", &spec.Cron)
+	r.duration("every", &spec.Every, minEvery)
+	if at, ok := r.list("at", true); ok {
+		spec.At = at
+	}
+	r.text("timezone", &spec.Timezone)
+	r.text("from", &spec.From)
+	var set []string
+	for _, kind := range scheduleKinds {
+		if a := r.body.Attributes[kind]; a != nil {
+			set = append(set, kind)
+		}
+	}
+	switch {
+	case len(set) == 0:
+		r.errorf(b.TypeRange, "Empty schedule", "A schedule block has one of cron, every and at.")
+		return false
+	case len(set) > 1:
+		r.errorf(r.body.Attributes[set[1]].NameRange, "Contradiction", "A schedule block has only one of cron, every and at. For both, write two blocks: a task may have several.")
+		return false
+	}
+	return true
+}
+
+// compile reports what the schedule package finds, at the characters it means.
+func (r reader) compile(specs []ax.ScheduleSpec, blocks []*hclsyntax.Block) {
+	_, err := schedule.Compile(specs)
+	for _, fault := range scheduleErrors(err) {
+		b := blocks[fault.Index]
+		r.within(b, func() {
+			r.errorf(r.spot(b, fault), fault.Summary, "%s", fault.Detail)
+		})
+	}
+}
+
+func scheduleErrors(err error) []*schedule.Error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*schedule.Error
+		for _, e := range joined.Unwrap() {
+			all = append(all, scheduleErrors(e)...)
+		}
+		return all
+	}
+	var one *schedule.Error
+	if errors.As(err, &one) {
+		return []*schedule.Error{one}
+	}
+	return nil
+}
+
+// spot returns where a fault is: the characters themselves when the attribute
+// is written as plain text, else its whole expression.
+func (r reader) spot(b *hclsyntax.Block, fault *schedule.Error) hcl.Range {
+	a := b.Body.Attributes[fault.Attribute]
+	if a == nil {
+		return b.TypeRange
+	}
+	e := a.Expr
+	if list, ok := e.(*hclsyntax.TupleConsExpr); ok && fault.Attribute == "at" && fault.Item < len(list.Exprs) {
+		e = list.Exprs[fault.Item]
+	}
+	rng := e.Range()
+	text, ok := e.(*hclsyntax.TemplateExpr)
+	if !ok || !text.IsStringLiteral() || fault.Column == 0 {
+		return rng
+	}
+	return within(text.Parts[0].Range(), fault.Column-1, fault.Len)
+}
+
+// within returns n bytes of a one-line range from byte skip on.
+func within(rng hcl.Range, skip, n int) hcl.Range {
+	if rng.Start.Line != rng.End.Line || skip+n > rng.End.Byte-rng.Start.Byte {
+		return rng
+	}
+	rng.Start.Byte += skip
+	rng.Start.Column += skip
+	rng.End = rng.Start
+	rng.End.Byte += n
+	rng.End.Column += n
+	return rng
+}
