@@ -82,12 +82,3 @@ func FirstUnclaimed(tt Timetable, row ax.TaskRow) int64 {
 	}
 	return next(tt, row.LastSlotMs)
 }
-
-// next returns the first slot after afterMs, 0 when there is none.
-func next(tt Timetable, afterMs int64) int64 {
-	ms, ok := tt.Next(afterMs)
-	if !ok {
-		return 0
-	}
-	return ms
-}

@@ -1,6 +1,10 @@
 package rules
 
-import "github.com/axctl/ax"
+import (
+	"slices"
+
+	"github.com/axctl/ax"
+)
 
 // Timetable is a compiled schedule: package schedule has the real one.
 type Timetable interface {
@@ -34,24 +38,18 @@ func Misfired(m ax.MisfireSpec, oldestMs, nowMs int64) bool {
 	return nowMs-oldestMs > int64(m.Grace)
 }
 
-// Settle decides on the backlog of slots from firstMs (a slot of tt) to nowMs,
-// both inclusive, as a whole: once runs the newest, all the newest max in due
-// order, skip none. It never walks the whole backlog, so months of downtime
-// cost no more than minutes.
-func Settle(tt Timetable, policy ax.MisfirePolicy, max int, firstMs, nowMs int64) Settlement {
-	var s Settlement
-	if next, ok := tt.Next(nowMs); ok {
-		s.NextMs = next
-	}
-	if firstMs > nowMs {
-		return s
-	}
+// Settle decides on the backlog of slots from firstMs to nowMs, both inclusive,
+// as a whole: once runs the newest, all the newest most in due order, skip
+// none. It never walks the whole backlog, so months of downtime cost no more
+// than minutes.
+func Settle(tt Timetable, policy ax.MisfirePolicy, most int, firstMs, nowMs int64) Settlement {
+	s := Settlement{NextMs: next(tt, nowMs)}
 	run := 0
 	switch policy {
 	case ax.MisfireOnce:
 		run = 1
 	case ax.MisfireAll:
-		run = max
+		run = most
 	case ax.MisfireSkip:
 	default:
 		panic("unknown misfire policy " + string(policy))
@@ -61,20 +59,26 @@ func Settle(tt Timetable, policy ax.MisfirePolicy, max int, firstMs, nowMs int64
 		return s
 	}
 	s.LastMs = at
-	var newestFirst []int64
-	for ok && at >= firstMs && len(newestFirst) < run {
-		newestFirst = append(newestFirst, at)
+	for ok && at >= firstMs && len(s.Starts) < run {
+		s.Starts = append(s.Starts, at)
 		at, ok = tt.Prev(at)
 	}
-	for i := len(newestFirst) - 1; i >= 0; i-- {
-		s.Starts = append(s.Starts, newestFirst[i])
-	}
+	slices.Reverse(s.Starts)
 	if ok && at >= firstMs {
 		n, over := tt.Count(firstMs, at, ax.MaxCountedSlots)
 		if over {
 			n = -1
 		}
-		s.Skipped = &Stretch{FromMs: firstMs, ToMs: at, Slots: n}
+		s.Skipped = &Stretch{FromMs: next(tt, firstMs-1), ToMs: at, Slots: n}
 	}
 	return s
+}
+
+// next returns the first slot after afterMs, 0 when there is none.
+func next(tt Timetable, afterMs int64) int64 {
+	ms, ok := tt.Next(afterMs)
+	if !ok {
+		return 0
+	}
+	return ms
 }

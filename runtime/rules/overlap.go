@@ -14,7 +14,7 @@ const (
 	Begin        Verdict = iota // may be dispatched at once
 	Wait                        // becomes pending and waits its turn
 	Skip                        // becomes skipped (overlap)
-	TakePlace                   // waits; the newest waiting one that is in no back-off is skipped (replaced), if there is one, else the newcomer is
+	TakePlace                   // waits; the newest waiting scheduled one that is in no back-off is skipped (replaced), if there is one, else the newcomer is
 	CancelOldest                // waits; the oldest running one gets a cancel intent
 )
 
@@ -28,7 +28,9 @@ const (
 //	         live and one more waiting, beyond that the newcomer is skipped
 //	latest   the same, but beyond that the newcomer takes the waiting one's place
 //	skip     at most maxActive live, beyond that the newcomer is skipped
-//	replace  like latest, and the oldest running one is cancelled
+//	replace  beyond maxActive live the oldest running one is cancelled and the
+//	         newcomer waits for its end; beyond one more it takes the waiting
+//	         one's place, as with latest
 //	allow    begins while a place is free; up to ax.MaxWaiting wait
 func Admit(policy ax.Overlap, active, waiting, maxActive int) Verdict {
 	live := active + waiting
@@ -57,7 +59,7 @@ func Admit(policy ax.Overlap, active, waiting, maxActive int) Verdict {
 		switch {
 		case live < maxActive && waiting == 0:
 			return Begin
-		case live < maxActive:
+		case live < maxActive || active == 0 && live == maxActive:
 			return Wait
 		case waiting > 0 && live > maxActive:
 			return TakePlace
@@ -78,10 +80,11 @@ func Admit(policy ax.Overlap, active, waiting, maxActive int) Verdict {
 	}
 }
 
-// Turn returns how many of a task's waiting instances may be tried now, and
-// which, as indexes into waiting. The slice must be in due order (ties by id).
-// Under every policy but allow an instance keeps its turn: one in back-off
-// holds a place that later ones must not take.
+// Turn returns which of a task's waiting instances may be tried now, as indexes
+// into waiting, which must be in due order (ties by id): at most the places
+// that are free. Under every policy but allow an instance keeps its turn: one
+// in back-off holds a place that later ones must not take. One that a hold
+// stops holds none, so a manual start passes it.
 func Turn(policy ax.Overlap, active, maxActive int, waiting []ax.Waiting, nowMs int64) []int {
 	free := maxActive - active
 	var turn []int
@@ -89,12 +92,12 @@ func Turn(policy ax.Overlap, active, maxActive int, waiting []ax.Waiting, nowMs 
 		if free <= 0 {
 			break
 		}
-		ready := w.NotBeforeMs <= nowMs && (!w.Held || w.Kind == ax.InstanceManual)
 		switch {
-		case ready:
+		case w.Held && w.Kind != ax.InstanceManual:
+		case w.NotBeforeMs <= nowMs:
 			turn = append(turn, i)
 			free--
-		case policy != ax.OverlapAllow && w.Attempt > 1:
+		case policy != ax.OverlapAllow:
 			free--
 		}
 	}

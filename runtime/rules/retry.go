@@ -38,15 +38,21 @@ func Retry(r ax.RetrySpec, idempotent bool, f Failure, nowMs int64) (notBeforeMs
 	return notBeforeMs, true
 }
 
-// backoff returns the wait in ms: initial·factor^(attempt-1), at most
-// max_interval, spread by ±jitter. The spread is a hash of instance and
-// attempt: stable over restarts, and different between instances that failed
-// together.
+// backoff returns the wait in ms: initial·factor^(attempt-1), spread by ±jitter
+// and never above max_interval: what would reach beyond it is spread over what
+// lies below. The spread is a hash of instance and attempt: stable over
+// restarts, and different between instances that failed together.
 func backoff(r ax.RetrySpec, f Failure) int64 {
-	wait := float64(r.Initial) * math.Pow(r.Factor, float64(f.Attempt-1))
-	if f.Class == ax.ClassResource || wait > float64(r.MaxInterval) {
-		wait = float64(r.MaxInterval)
+	wait, longest := float64(r.Initial), float64(r.MaxInterval)
+	if wait > 0 { // else the power may overflow, and 0 times that is no number
+		wait *= math.Pow(r.Factor, float64(f.Attempt-1))
 	}
+	if f.Class == ax.ClassResource {
+		wait = longest
+	}
+	wait = min(wait, longest)
+	shortest := wait * (1 - r.Jitter)
+	longest = min(wait*(1+r.Jitter), longest)
 	h := fnv.New64a()
 	var b [16]byte
 	for i := range 8 {
@@ -55,5 +61,5 @@ func backoff(r ax.RetrySpec, f Failure) int64 {
 	}
 	_, _ = h.Write(b[:])
 	unit := float64(h.Sum64()>>11) / (1 << 53) // [0, 1)
-	return int64(wait * (1 + r.Jitter*(2*unit-1)))
+	return int64(shortest + (longest-shortest)*unit)
 }
