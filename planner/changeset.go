@@ -30,8 +30,9 @@ func (o StaleObject) Err() error {
 }
 
 // Stale returns what of p's read set has moved, by address; none when p may be
-// applied. A plan that has been applied is stale, and so is one for another
-// store. Claims, holds and passing time make no plan stale.
+// applied. The read set is the stack, of which every apply raises the serial: a
+// plan that has been applied is stale, and so is one for another store. Claims,
+// holds and passing time make no plan stale.
 func Stale(p *Plan, stored ax.StackState) []StaleObject {
 	switch {
 	case stored.StoreID != p.StoreID && p.StoreID == "":
@@ -59,6 +60,11 @@ func Stale(p *Plan, stored ax.StackState) []StaleObject {
 		if _, there := objects[address]; !there {
 			moved = append(moved, StaleObject{Address: address, Read: read, Detail: movement(read, 0)})
 		}
+	}
+	if len(moved) == 0 && stored.Serial != p.BaseSerial {
+		moved = append(moved, StaleObject{
+			Detail: fmt.Sprintf("stack %q is at serial %d, the plan read serial %d", p.Stack, stored.Serial, p.BaseSerial),
+		})
 	}
 	slices.SortFunc(moved, func(a, b StaleObject) int { return cmp.Compare(a.Address, b.Address) })
 	return moved
@@ -155,7 +161,7 @@ func (p *Plan) steps(stored ax.StackState, nowMs int64) ([]*step, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Address, err)
 		}
-		if steps[i], err = newStep(c.Action, objects[c.Address], spec, nowMs); err != nil {
+		if steps[i], err = newStep(c, objects[c.Address], spec, nowMs); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Address, err)
 		}
 	}

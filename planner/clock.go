@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,9 +35,25 @@ func clockNotes(v version, nowMs int64) []string {
 		if err != nil {
 			continue
 		}
-		notes = append(notes, changesOfClock(wall, loc, nowMs)...)
+		for _, note := range changesOfClock(wall, loc, max(nowMs, begins(spec))) {
+			if !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
 	}
 	return notes
+}
+
+// begins returns a day before spec's first firing when it has a from, else 0.
+func begins(spec ax.ScheduleSpec) int64 {
+	if spec.From == "" {
+		return 0
+	}
+	times, err := schedule.Compile([]ax.ScheduleSpec{spec})
+	if err != nil {
+		return 0
+	}
+	return first(times, 0) - 24*time.Hour.Milliseconds()
 }
 
 // changesOfClock returns at most one note about a gap and one about a repeat.
@@ -47,7 +64,11 @@ func changesOfClock(wall *schedule.Schedule, loc *time.Location, nowMs int64) []
 	end := at.Add(clockHorizon)
 	for {
 		_, next := at.ZoneBounds()
-		if next.IsZero() || next.After(end) || !next.After(at) {
+		if !next.IsZero() && !next.After(at) {
+			// Of a yearly rule's last leap day ZoneBounds ends before it.
+			next = time.Date(at.UTC().Year()+1, 1, 1, 0, 0, 0, 0, time.UTC).In(loc)
+		}
+		if next.IsZero() || next.After(end) {
 			return notes
 		}
 		before, after := offset(next.Add(-time.Millisecond)), offset(next)

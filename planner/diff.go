@@ -94,6 +94,7 @@ func (d *differ) compare(p *Plan, def ax.Definition, address string) error {
 				p.Counts.Unchanged++
 				return nil
 			}
+			c.ToVersion = obj.Version // only its row is set right
 		}
 	}
 	return d.add(p, c, obj)
@@ -114,7 +115,7 @@ func settled(spec *ax.TaskSpec, row ax.TaskRow) (bool, error) {
 
 // add completes a change with its differences and effects, and counts it.
 func (d *differ) add(p *Plan, c PlannedChange, obj ax.Object) error {
-	s, err := newStep(c.Action, obj, c.spec, d.nowMs)
+	s, err := newStep(&c, obj, c.spec, d.nowMs)
 	if err != nil {
 		return err
 	}

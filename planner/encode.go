@@ -140,7 +140,8 @@ func (c *PlannedChange) valid(p *Plan) error {
 			return errors.New("it is created, but was there")
 		}
 	case ax.ActionUpdate, ax.ActionDelete:
-		if !there || c.FromVersion != read || c.ToVersion != read+1 {
+		onlyRow := c.Action == ax.ActionUpdate && c.ToVersion == read
+		if !there || c.FromVersion != read || c.ToVersion != read+1 && !onlyRow {
 			return fmt.Errorf("v%d to v%d does not follow the version read, v%d", c.FromVersion, c.ToVersion, read)
 		}
 	default:

@@ -86,7 +86,7 @@ type PlannedChange struct {
 	Name        string          `json:"name"`
 	Source      string          `json:"source,omitempty"`       // file:line
 	FromVersion int             `json:"from_version,omitempty"` // 0: it is not there
-	ToVersion   int             `json:"to_version"`
+	ToVersion   int             `json:"to_version"`             // FromVersion: only its row is set right
 	Attributes  []AttributeDiff `json:"attributes,omitempty"`
 	Effects     Effects         `json:"effects"`
 	Definition  json.RawMessage `json:"definition,omitempty"` // canonical; none on delete

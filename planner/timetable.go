@@ -30,24 +30,24 @@ type step struct {
 	faults []string // of reading the old version
 }
 
-// newStep compiles both sides. next is nil on delete. A stored version that
-// this program cannot read must not keep its task from being mended or
-// deleted: it is told, and its backlog left alone.
-func newStep(action ax.Action, obj ax.Object, next *ax.TaskSpec, nowMs int64) (*step, error) {
-	s := &step{action: action, obj: obj, nowMs: nowMs}
+// newStep compiles both sides of c: obj as stored, and next, nil on delete. A
+// stored version that this program cannot read must not keep its task from
+// being mended or deleted: it is told, and its backlog left alone.
+func newStep(c *PlannedChange, obj ax.Object, next *ax.TaskSpec, nowMs int64) (*step, error) {
+	s := &step{action: c.Action, obj: obj, nowMs: nowMs}
 	none, err := compile(nil)
 	if err != nil {
 		return nil, err
 	}
 	s.old = version{spec: &ax.TaskSpec{}, number: obj.Version, times: none}
-	s.next = version{spec: &ax.TaskSpec{}, number: obj.Version + 1, times: none}
+	s.next = version{spec: &ax.TaskSpec{}, number: c.ToVersion, times: none}
 	if next != nil {
 		s.next.spec = next
 		if s.next.times, err = compile(next.Schedules); err != nil {
 			return nil, err
 		}
 	}
-	if action == ax.ActionCreate {
+	if c.Action == ax.ActionCreate {
 		return s, nil
 	}
 	var spec ax.TaskSpec
@@ -128,6 +128,9 @@ func (s *step) timetable() *ax.Timetable {
 		b.Account(s.old.times, row.LastSlotMs, t)
 	}
 	t.NextMs = 0
+	// A due slot that nothing is known of counts as settled too: the row must
+	// not move under the decision.
+	t.Settled = t.Settled || row.NextMs != 0 && row.NextMs <= s.nowMs
 	if why == causeGone {
 		t.Fingerprint = row.Fingerprint
 		return t
