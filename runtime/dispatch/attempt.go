@@ -1,0 +1,336 @@
+package dispatch
+
+import (
+	"fmt"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/runtime/wheel"
+)
+
+// attempt is one attempt that was handed to an executor and is not gone.
+type attempt struct {
+	ref       ax.Ref
+	job       ax.Job
+	kind      ax.InstanceKind
+	version   *ax.TaskVersion
+	handedMs  int64
+	startedMs int64
+	stoppedMs int64
+	cancelBy  string // who asked to cancel it; "" nobody
+	reported  bool   // an end came, though it may not be in the journal yet
+	end       *ax.Report
+	told      bool // the ending that ends it is on its way to the store
+	gone      bool // so is the one that frees its place
+	kept      []ax.Report
+	timer     wheel.Handle // kindOverdue
+	quiet     bool         // told that it has not begun
+}
+
+// ending is what goes to the store about an attempt; attempt is nil for a late
+// report of one that is gone.
+type ending struct {
+	ax.Ending
+	attempt *attempt
+}
+
+// take makes an attempt of a dispatched row, whose place is taken, and gives it
+// to the executors.
+func (d *Dispatcher) take(h ax.Handover, kind ax.InstanceKind, v *ax.TaskVersion) {
+	a := &attempt{ref: h.Ref, job: d.job(h, v), kind: kind, version: v, handedMs: h.AtMs}
+	delete(d.suspects, a.job.BatchNo)
+	d.running[h.ID] = a
+	d.task(h.TaskID).active++
+	d.jobs = append(d.jobs, a.job)
+	d.metrics.handed.Inc()
+}
+
+func (d *Dispatcher) job(h ax.Handover, v *ax.TaskVersion) ax.Job {
+	zone := "UTC"
+	if len(v.Spec.Schedules) > 0 {
+		zone = v.Spec.Schedules[0].Timezone
+	}
+	return ax.Job{
+		BatchNo:    ax.BatchNo(d.cfg.Incarnation, h.ID, h.Attempt),
+		InstanceID: h.ID, Attempt: h.Attempt,
+		Stack: v.Stack, Task: ax.Address(ax.KindTask, v.Name),
+		Handler: v.Spec.Handler.Name, Body: v.Spec.Handler.Body,
+		DueMs: h.DueMs, Timezone: zone,
+		Timeout: v.Spec.Timeout, KillAfter: v.Spec.KillAfter,
+		IdempotencyKey: fmt.Sprintf("%s-%d", d.cfg.Incarnation, h.ID),
+	}
+}
+
+// receive takes reports from the executors: begins are noted, all else goes to
+// the journal first.
+func (d *Dispatcher) receive(rs []ax.Report) {
+	now := d.nowMs()
+	for _, r := range rs {
+		r = clean(r, now)
+		a := d.attemptOf(r.BatchNo)
+		switch {
+		case a == nil:
+			d.stranger(r, now)
+		case r.Kind == ax.ReportStarted:
+			d.started(a, r, now)
+		default:
+			a.reported = true
+			d.reports = append(d.reports, r)
+		}
+	}
+}
+
+func (d *Dispatcher) attemptOf(batchNo string) *attempt {
+	_, id, _, _ := ax.ParseBatchNo(batchNo)
+	if a := d.running[id]; a != nil && a.job.BatchNo == batchNo {
+		return a
+	}
+	return nil
+}
+
+// started notes that an attempt has begun. Once its end has come, however the
+// two were ordered on their way, it says nothing new.
+func (d *Dispatcher) started(a *attempt, r ax.Report, now int64) {
+	if a.startedMs != 0 || a.reported {
+		return
+	}
+	a.startedMs = r.StartedMs
+	if len(d.begun) == 0 {
+		d.at[callStarted] = now + flushEvery.Milliseconds()
+	}
+	d.begun = append(d.begun, a)
+	d.tellStarted(a)
+}
+
+func (d *Dispatcher) tellStarted(a *attempt) {
+	d.stats.started.Add(1)
+	d.metrics.started.Inc()
+	if a.kind == ax.InstanceSchedule && a.job.Attempt == 1 {
+		d.metrics.lateness.Observe(float64(a.startedMs-a.ref.DueMs) / 1000)
+	}
+	if d.cfg.OnStarted != nil {
+		d.cfg.OnStarted(a.job, ax.Started{Ref: a.ref, Attempt: a.job.Attempt, StartedMs: a.startedMs})
+	}
+}
+
+// durable acts on reports that are in the journal.
+func (d *Dispatcher) durable(rs []ax.Report) {
+	now := d.nowMs()
+	for _, r := range rs {
+		a := d.attemptOf(r.BatchNo)
+		if a == nil {
+			d.stranger(r, now)
+			continue
+		}
+		a.kept = append(a.kept, r)
+		d.kept++
+		d.judge(a, r, now)
+	}
+}
+
+// judge adds a report to what is known of an attempt's end, and sends what that
+// makes known to the store: first the end, then that its processes are gone, or
+// both at once.
+func (d *Dispatcher) judge(a *attempt, r ax.Report, now int64) {
+	if a.stoppedMs == 0 {
+		a.stoppedMs = r.StoppedMs
+	}
+	switch {
+	case r.Kind == ax.ReportStopped:
+	case a.end == nil:
+		a.end = &r
+		if a.startedMs == 0 && r.StartedMs != 0 {
+			a.startedMs = r.StartedMs
+			d.tellStarted(a)
+		}
+	case a.told && r.Status != a.end.Status:
+		d.late(a.ref, a.job.Attempt, r, now)
+	}
+	switch {
+	case a.end == nil || a.gone:
+	case !a.told:
+		end := *a.end
+		end.StoppedMs = a.stoppedMs
+		if e, ready := conclude(d.subject(a), end, now); ready {
+			d.tell(a, e)
+		}
+	case a.stoppedMs != 0:
+		d.tell(a, stopped(a.ref, a.job.Attempt, a.stoppedMs, now))
+	}
+}
+
+func (d *Dispatcher) subject(a *attempt) subject {
+	return subject{
+		ref: a.ref, attempt: a.job.Attempt, spec: &a.version.Spec,
+		startedMs: a.startedMs, cancelBy: a.cancelBy,
+	}
+}
+
+func (d *Dispatcher) tell(a *attempt, e ax.Ending) {
+	a.told = true
+	a.gone = e.StoppedMs != 0
+	d.endings = append(d.endings, ending{e, a})
+}
+
+// late notes the report of an attempt whose end has been told already.
+func (d *Dispatcher) late(ref ax.Ref, attempt int, r ax.Report, now int64) {
+	d.endings = append(d.endings, ending{Ending: ax.Ending{
+		Ref: ref, Attempt: attempt, Status: r.Status, StartedMs: r.StartedMs, EndedMs: r.EndedMs,
+		ErrorClass: r.ErrorClass, Error: r.Error, Cause: ax.CauseLateResult, NowMs: now,
+	}})
+}
+
+// stranger deals with a report of an attempt that is not at work here: the
+// repetition of one that is written, or a late one. Either way the executor may
+// forget it.
+func (d *Dispatcher) stranger(r ax.Report, now int64) {
+	if r.Kind == ax.ReportStarted {
+		return
+	}
+	if g, ok := d.recent.get(r.BatchNo); ok && r.Kind == ax.ReportEnded && r.Status != g.status {
+		d.late(g.ref, g.attempt, r, now)
+	}
+	d.cfg.Executors.Acknowledge([]string{r.BatchNo})
+}
+
+// overdue is the second line of defence: the executor, which ends attempts at
+// their deadline, has said nothing long after. What cannot be stopped is ended
+// for good, so that it does not hang; its place stays taken until its processes
+// are gone.
+func (d *Dispatcher) overdue(a *attempt, now int64) {
+	if a.told || a.reported && a.end == nil {
+		return
+	}
+	class, status := ax.ClassTimeout, ax.StatusTimeout
+	if a.cancelBy != "" {
+		class, status = ax.ClassCancelled, ax.StatusCancelled
+	}
+	detail := "no end was reported long after it was due to be stopped"
+	d.cfg.Log.Warn("an attempt cannot be stopped", "task", a.job.Task, "instance", a.ref.ID, "batch_no", a.job.BatchNo)
+	d.cfg.Executors.Cancel([]ax.CancelOrder{{BatchNo: a.job.BatchNo, Class: class, Detail: detail}})
+	if a.end == nil {
+		r := clean(ax.Report{BatchNo: a.job.BatchNo, Kind: ax.ReportEnded, Status: status, Error: detail, EndedMs: now}, now)
+		a.end = &r
+		a.reported = true
+	}
+	s := d.subject(a)
+	s.spec = nil // no retry
+	e, _ := conclude(s, *a.end, now)
+	d.tell(a, e)
+}
+
+// armOverdue sets the second line of defence for an attempt that its executor
+// should stop at stopMs.
+func (d *Dispatcher) armOverdue(a *attempt, stopMs int64) {
+	d.wheel.Cancel(a.timer)
+	a.timer = d.wheel.Add(wheel.Entry{
+		Kind: kindOverdue, ID: a.ref.ID,
+		DueMs: stopMs + int64(a.job.KillAfter) + overdueGrace.Milliseconds(),
+	})
+}
+
+// written acts on what the store answered.
+func (d *Dispatcher) written(batch []ending, answers []*ax.Ended) {
+	now := d.nowMs()
+	var acks []string
+	for i, w := range batch {
+		got := answers[i]
+		switch {
+		case got == nil:
+			d.stuck = append(d.stuck, w)
+		case w.attempt != nil:
+			if d.settle(w, *got, now) {
+				acks = append(acks, w.attempt.job.BatchNo)
+			}
+		}
+	}
+	if len(acks) > 0 {
+		d.cfg.Executors.Acknowledge(acks)
+	}
+}
+
+// settle acts on one ending that the store has; it returns true when the
+// attempt is gone.
+func (d *Dispatcher) settle(w ending, got ax.Ended, now int64) bool {
+	a, e := w.attempt, w.Ending
+	d.kept -= len(a.kept)
+	a.kept = nil
+	retry := e.Status == ax.StatusPending && got.Status == ax.StatusPending
+	if e.Status != "" {
+		if !retry {
+			e.Status = got.Status
+		}
+		d.tellEnded(a.job, e)
+	}
+	if e.StoppedMs == 0 {
+		return false
+	}
+	d.free(a, a.end.Status)
+	if retry {
+		spec := &a.version.Spec
+		d.add(ax.Waiting{
+			Ref: a.ref, Version: a.version.Version, Kind: a.kind, Attempt: a.job.Attempt + 1,
+			NotBeforeMs: e.NotBeforeMs, MaxActive: spec.Concurrency, Overlap: spec.Overlap,
+		}, now)
+	}
+	return true
+}
+
+func (d *Dispatcher) tellEnded(job ax.Job, e ax.Ending) {
+	d.stats.ended.Add(1)
+	if e.ErrorClass == ax.ClassLost {
+		d.stats.lost.Add(1)
+	}
+	status := e.Status
+	if status == ax.StatusPending {
+		status = e.RetryStatus
+		d.metrics.retried.Inc()
+	}
+	d.metrics.ended.WithLabelValues(string(status), string(e.ErrorClass)).Inc()
+	if d.cfg.OnEnded != nil {
+		d.cfg.OnEnded(job, e)
+	}
+}
+
+// free gives back what a gone attempt held.
+func (d *Dispatcher) free(a *attempt, status ax.Status) {
+	delete(d.running, a.ref.ID)
+	d.wheel.Cancel(a.timer)
+	d.places.release(a.job.Handler)
+	t := d.task(a.ref.TaskID)
+	t.active--
+	t.blocked = false
+	d.touch(a.ref.TaskID)
+	d.recent.put(a.job.BatchNo, goneAttempt{ref: a.ref, attempt: a.job.Attempt, status: status})
+}
+
+// recent remembers attempts that are gone, so that what is reported of them
+// late can be noted. It is a hint: the oldest are forgotten.
+type recent struct {
+	gone map[string]goneAttempt
+	ring []string
+	next int
+}
+
+type goneAttempt struct {
+	ref     ax.Ref
+	attempt int
+	status  ax.Status // as it was reported
+}
+
+const maxRecent = 4096
+
+func newRecent() *recent {
+	return &recent{gone: map[string]goneAttempt{}, ring: make([]string, maxRecent)}
+}
+
+func (r *recent) put(batchNo string, g goneAttempt) {
+	delete(r.gone, r.ring[r.next])
+	r.ring[r.next] = batchNo
+	r.gone[batchNo] = g
+	r.next = (r.next + 1) % maxRecent
+}
+
+func (r *recent) get(batchNo string) (goneAttempt, bool) {
+	g, ok := r.gone[batchNo]
+	return g, ok
+}

@@ -1,0 +1,347 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/axctl/ax"
+)
+
+// call is a kind of slow call that is made beside the dispatcher's goroutine.
+type call int
+
+const (
+	callJournal  call = iota // reports to the journal
+	callFinish               // endings to the store
+	callHandover             // pending to dispatched
+	callStarted              // begun attempts to the store
+	callVersions             // definitions from the store
+	callSweep                // pending instances from the store
+	callCancels              // cancel intents from the store
+	callOpen                 // dispatched instances from the store
+	callCount
+)
+
+// step does all that can be done now, begins the calls that have work, and
+// returns how long nothing else is to be done.
+func (d *Dispatcher) step(ctx context.Context) time.Duration {
+	now := d.nowMs()
+	d.due = d.wheel.Advance(now, d.due[:0])
+	for _, e := range d.due {
+		switch e.Kind {
+		case kindNotBefore:
+			if i := d.items[e.ID]; i != nil {
+				d.touch(i.TaskID)
+			}
+		case kindOverdue:
+			if a := d.running[e.ID]; a != nil {
+				d.overdue(a, now)
+			}
+		}
+	}
+	d.takeTurns(now)
+	if len(d.jobs) > 0 {
+		d.cfg.Executors.Dispatch(d.jobs)
+		d.jobs = nil
+	}
+	d.begin(ctx, now)
+	d.stats.running.Store(int64(len(d.running)))
+	d.stats.waiting.Store(int64(len(d.items)))
+	return d.untilNext(now)
+}
+
+// begin starts the calls that have work and are not under way.
+func (d *Dispatcher) begin(ctx context.Context, now int64) {
+	if d.draining {
+		d.abandonHanding()
+	}
+	for _, c := range []struct {
+		call  call
+		begin func(context.Context)
+	}{
+		{callJournal, d.journal},
+		{callFinish, d.finish},
+		{callHandover, d.handover},
+		{callStarted, d.flush},
+		{callVersions, d.readVersions},
+		{callSweep, d.sweep},
+		{callCancels, d.readCancels},
+		{callOpen, d.reconcile},
+	} {
+		if !d.busy[c.call] && d.hasWork(c.call, now) {
+			c.begin(ctx)
+		}
+	}
+}
+
+func (d *Dispatcher) hasWork(c call, now int64) bool {
+	switch c {
+	case callJournal:
+		return len(d.reports) > 0
+	case callFinish:
+		return len(d.endings) > 0
+	case callHandover:
+		return len(d.handing) > 0
+	case callStarted:
+		return len(d.begun) > 0 && d.at[c] <= now
+	case callVersions:
+		return len(d.missing) > 0
+	default:
+		return d.at[c] <= now
+	}
+}
+
+// untilNext returns how long to sleep when nothing comes: until the next timer,
+// flush, sweep or reconciliation.
+func (d *Dispatcher) untilNext(now int64) time.Duration {
+	next := now + d.cfg.Scan.Milliseconds()
+	if ms, ok := d.wheel.Next(); ok {
+		next = min(next, ms)
+	}
+	for _, c := range []call{callSweep, callCancels, callOpen} {
+		if !d.busy[c] {
+			next = min(next, d.at[c])
+		}
+	}
+	if len(d.begun) > 0 && !d.busy[callStarted] {
+		next = min(next, d.at[callStarted])
+	}
+	return time.Duration(max(next-now, 0)) * time.Millisecond
+}
+
+// beside runs work in its own goroutine and its answer in the dispatcher's.
+func (d *Dispatcher) beside(c call, work func() (apply func())) {
+	d.busy[c] = true
+	d.wg.Go(func() {
+		apply := work()
+		d.done <- func() { // there is room for one of each kind
+			d.busy[c] = false
+			apply()
+		}
+	})
+}
+
+// journal makes the reports that wait durable, and gives space back.
+func (d *Dispatcher) journal(context.Context) {
+	reports := d.reports
+	d.reports = nil
+	var live []ax.Report
+	shrink := d.kept == 0 || d.stats.journalBytes.Load() >= compactAt
+	if shrink {
+		for _, a := range d.running {
+			live = append(live, a.kept...)
+		}
+	}
+	d.beside(callJournal, func() func() {
+		var shrinkErr error
+		if shrink {
+			shrinkErr = d.cfg.Journal.Shrink(live)
+		}
+		err := d.cfg.Journal.Append(reports)
+		size := d.cfg.Journal.Size()
+		return func() {
+			d.stats.journalBytes.Store(size)
+			d.journaled(err, shrinkErr)
+			d.durable(reports)
+		}
+	})
+}
+
+// journaled tells once that the journal cannot be written, and once that it can
+// again. Its reports go on to the store either way, and are acknowledged when
+// they are there.
+func (d *Dispatcher) journaled(errs ...error) {
+	for _, err := range errs {
+		if err != nil {
+			if !d.journalBad {
+				d.cfg.Log.Error("the report journal cannot be written; reports go straight to the store", "error", err)
+			}
+			d.journalBad = true
+			return
+		}
+	}
+	if d.journalBad {
+		d.cfg.Log.Info("the report journal can be written again")
+	}
+	d.journalBad = false
+}
+
+func (d *Dispatcher) journalFull() bool { return d.stats.journalBytes.Load() >= MaxJournalBytes }
+
+// finish writes the endings that wait.
+func (d *Dispatcher) finish(ctx context.Context) {
+	batch := d.endings
+	d.endings = nil
+	if len(batch) > maxBatch {
+		batch, d.endings = batch[:maxBatch:maxBatch], batch[maxBatch:]
+	}
+	d.beside(callFinish, func() func() {
+		answers := d.write(ctx, batch)
+		return func() { d.written(batch, answers) }
+	})
+}
+
+// write finishes a batch. When the store refuses it for no passing reason, its
+// endings are written one by one, so that one bad ending does not keep the
+// others; the answer to one that is refused is nil.
+func (d *Dispatcher) write(ctx context.Context, batch []ending) []*ax.Ended {
+	answers := make([]*ax.Ended, len(batch))
+	es := make([]ax.Ending, len(batch))
+	for i, w := range batch {
+		es[i] = w.Ending
+	}
+	got, err := d.cfg.Store.Finish(ctx, es)
+	if err == nil {
+		for i := range got {
+			answers[i] = &got[i]
+		}
+		return answers
+	}
+	for i, e := range es {
+		if ctx.Err() != nil {
+			break
+		}
+		one, err := d.cfg.Store.Finish(ctx, []ax.Ending{e})
+		if err != nil {
+			d.cfg.Log.Error("an end cannot be written; it is tried again", "task", e.TaskID, "instance", e.ID, "error", err)
+			continue
+		}
+		answers[i] = &one[0]
+	}
+	return answers
+}
+
+// handover makes the items that have a place dispatched.
+func (d *Dispatcher) handover(ctx context.Context) {
+	batch := d.handing
+	d.handing = nil
+	if len(batch) > maxBatch {
+		batch, d.handing = batch[:maxBatch:maxBatch], batch[maxBatch:]
+	}
+	now := d.nowMs()
+	hs := make([]ax.Handover, len(batch))
+	for n, i := range batch {
+		hs[n] = ax.Handover{
+			Ref: i.Ref, Attempt: i.Attempt, Host: d.cfg.Host, Boot: d.cfg.Boot, Executor: i.handler(),
+			AtMs: now, DeadlineMs: now + handoverWithin.Milliseconds(),
+		}
+	}
+	d.beside(callHandover, func() func() {
+		results, err := d.cfg.Store.Dispatch(ctx, hs)
+		return func() { d.handedOver(batch, hs, results, err) }
+	})
+}
+
+func (d *Dispatcher) handedOver(batch []*item, hs []ax.Handover, results []ax.HandoverResult, err error) {
+	if err != nil {
+		// Unknown what was written: the sweeps find out. Until then the
+		// instances are in nobody's hands, so their tasks start nothing else.
+		d.cfg.Log.Error("instances cannot be handed over; they are tried again", "instances", len(batch), "error", err)
+		d.at[callOpen] = d.nowMs()
+	}
+	for n, i := range batch {
+		switch {
+		case err != nil:
+			d.places.release(i.handler())
+			d.putBack(i)
+			d.task(i.TaskID).blocked = true
+		case results[n] == ax.HandedOver:
+			d.drop(i)
+			d.take(hs[n], i.Kind, i.version)
+		case results[n] == ax.HandoverBlocked:
+			d.places.release(i.handler())
+			d.putBack(i)
+			d.task(i.TaskID).blocked = true
+		case results[n] == ax.HandoverHeld:
+			i.Held = true
+			d.places.release(i.handler())
+			d.putBack(i)
+			d.touch(i.TaskID)
+		case results[n] == ax.HandoverGone:
+			d.places.release(i.handler())
+			d.drop(i)
+			// Either it was cancelled, or an earlier try was written and its
+			// answer lost.
+			d.at[callOpen] = d.nowMs()
+		default:
+			panic("unknown handover result " + string(results[n]))
+		}
+	}
+}
+
+// abandonHanding puts back what is not yet on its way: a drain starts nothing.
+func (d *Dispatcher) abandonHanding() {
+	for _, i := range d.handing {
+		d.places.release(i.handler())
+		d.putBack(i)
+	}
+	d.handing = nil
+}
+
+// flush writes the attempts that have begun and still run, and arms their
+// second line of defence; work that ended before costs neither.
+func (d *Dispatcher) flush(ctx context.Context) {
+	now := d.nowMs()
+	d.at[callStarted] = now + flushEvery.Milliseconds()
+	var ss []ax.Started
+	for _, a := range d.begun {
+		if a.reported || d.running[a.ref.ID] != a {
+			continue
+		}
+		s := ax.Started{Ref: a.ref, Attempt: a.job.Attempt, StartedMs: a.startedMs}
+		if a.job.Timeout > 0 {
+			s.DeadlineMs = a.startedMs + int64(a.job.Timeout)
+			d.armOverdue(a, s.DeadlineMs)
+		}
+		ss = append(ss, s)
+	}
+	d.begun = nil
+	if len(ss) == 0 {
+		return
+	}
+	d.beside(callStarted, func() func() {
+		err := d.cfg.Store.Started(ctx, ss)
+		return func() {
+			if err != nil && ctx.Err() == nil {
+				d.cfg.Log.Error("starts cannot be written", "attempts", len(ss), "error", err)
+			}
+		}
+	})
+}
+
+// maxVersions bounds the definitions kept in memory.
+const maxVersions = 20_000
+
+// learn keeps a definition for the instances that wait.
+func (d *Dispatcher) learn(v *ax.TaskVersion) {
+	if len(d.versions) >= maxVersions {
+		clear(d.versions)
+	}
+	d.versions[v.VersionKey] = v
+}
+
+// readVersions reads the definitions that waiting instances need.
+func (d *Dispatcher) readVersions(ctx context.Context) {
+	keys := make([]ax.VersionKey, 0, len(d.missing))
+	for k := range d.missing {
+		keys = append(keys, k)
+		if len(keys) == maxBatch {
+			break
+		}
+	}
+	d.beside(callVersions, func() func() {
+		vs, err := d.cfg.Store.TaskVersions(ctx, keys)
+		return func() {
+			for i := range vs {
+				d.learn(&vs[i])
+				d.touch(vs[i].ObjectID)
+			}
+			for _, k := range keys {
+				delete(d.missing, k)
+				if d.versions[k] == nil && ctx.Err() == nil {
+					d.cfg.Log.Error("a waiting instance's definition is not in the store", "task", k.ObjectID, "version", k.Version, "error", err)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,254 @@
+package dispatch
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/runtime/rules"
+	"github.com/axctl/ax/runtime/wheel"
+)
+
+// maxWaiting is the most waiting instances held in memory; the others are found
+// by a later sweep.
+const maxWaiting = 100_000
+
+// lateAfterMs separates live instances from a backlog: a scheduled one that is
+// older than this when it is first seen lets live ones pass.
+const lateAfterMs = 60_000
+
+// stage is where a waiting instance is in memory.
+type stage int
+
+const (
+	stageWaiting stage = iota // for its turn, in its task's items
+	stageQueued               // has its turn and waits for a place, in a handler's line
+	stageHanding              // has a place; the store is being told
+	stageDropped              // no longer pending; lines pass over it
+)
+
+// item is one pending instance.
+type item struct {
+	ax.Waiting
+	late    bool
+	stage   stage
+	version *ax.TaskVersion // set from stageQueued on
+	sweep   int             // the newest sweep in which it cannot be missing
+	timer   wheel.Handle
+}
+
+func (i *item) key() ax.VersionKey {
+	return ax.VersionKey{ObjectID: i.TaskID, Version: i.Version}
+}
+
+func (i *item) handler() string { return i.version.Spec.Handler.Name }
+
+// task is what the dispatcher knows of one task with open instances.
+type task struct {
+	active int     // attempts whose processes are not gone
+	turns  int     // items queued or handing
+	items  []*item // stageWaiting, by (due, id)
+	// blocked: the store knew of more active attempts than we do; try again
+	// with the next sweep or end.
+	blocked bool
+}
+
+func byDue(a, b *item) int {
+	return cmp.Or(cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.ID, b.ID))
+}
+
+func (t *task) insert(i *item) {
+	at, _ := slices.BinarySearchFunc(t.items, i, byDue)
+	t.items = slices.Insert(t.items, at, i)
+}
+
+func (t *task) remove(i *item) {
+	if at, ok := slices.BinarySearchFunc(t.items, i, byDue); ok {
+		t.items = slices.Delete(t.items, at, at+1)
+	}
+}
+
+// turn returns the items whose turn it is now.
+func (t *task) turn(nowMs int64) []*item {
+	if t.blocked || len(t.items) == 0 {
+		return nil
+	}
+	newest := t.items[len(t.items)-1]
+	free := newest.MaxActive - t.active - t.turns
+	if free <= 0 {
+		return nil
+	}
+	ws := make([]ax.Waiting, len(t.items))
+	for n, i := range t.items {
+		ws[n] = i.Waiting
+	}
+	var turn []*item
+	for _, n := range rules.Turn(newest.Overlap, t.active+t.turns, newest.MaxActive, ws, nowMs) {
+		turn = append(turn, t.items[n])
+	}
+	return turn
+}
+
+// line is a heap of the items that wait for a place of one handler: live ones
+// before the backlog, then in due order.
+type line []*item
+
+func (l line) Len() int      { return len(l) }
+func (l line) Swap(a, b int) { l[a], l[b] = l[b], l[a] }
+func (l line) Less(a, b int) bool {
+	if l[a].late != l[b].late {
+		return l[b].late
+	}
+	return byDue(l[a], l[b]) < 0
+}
+func (l *line) Push(x any) { *l = append(*l, x.(*item)) }
+func (l *line) Pop() any {
+	old := *l
+	i := old[len(old)-1]
+	old[len(old)-1] = nil
+	*l = old[:len(old)-1]
+	return i
+}
+
+// add puts a pending instance into memory, or brings the item there up to date.
+func (d *Dispatcher) add(w ax.Waiting, nowMs int64) {
+	if a := d.running[w.ID]; a != nil && a.job.Attempt >= w.Attempt {
+		return
+	}
+	if i := d.items[w.ID]; i != nil {
+		i.sweep = d.sweeps
+		if i.stage == stageWaiting && w.Attempt >= i.Attempt {
+			moved := i.NotBeforeMs != w.NotBeforeMs
+			i.Waiting = w
+			if moved {
+				d.arm(i, nowMs)
+			}
+		}
+		return
+	}
+	if len(d.items) >= maxWaiting || w.NotBeforeMs > nowMs+d.cfg.Horizon.Milliseconds() {
+		return
+	}
+	i := &item{Waiting: w, sweep: d.sweeps}
+	i.late = w.Kind == ax.InstanceSchedule && w.Attempt == 1 && nowMs-w.DueMs > lateAfterMs
+	d.items[w.ID] = i
+	d.task(w.TaskID).insert(i)
+	d.arm(i, nowMs)
+	d.touch(w.TaskID)
+}
+
+// arm sets the timer of an item that may not start yet.
+func (d *Dispatcher) arm(i *item, nowMs int64) {
+	d.wheel.Cancel(i.timer)
+	if i.NotBeforeMs > nowMs {
+		i.timer = d.wheel.Add(wheel.Entry{Kind: kindNotBefore, ID: i.ID, DueMs: i.NotBeforeMs})
+	}
+}
+
+// drop takes an instance that is no longer pending out of memory.
+func (d *Dispatcher) drop(i *item) {
+	t := d.task(i.TaskID)
+	switch i.stage {
+	case stageWaiting:
+		t.remove(i)
+	case stageQueued:
+		d.unqueue(i, t)
+	case stageHanding:
+		t.turns--
+	}
+	i.stage = stageDropped
+	d.wheel.Cancel(i.timer)
+	delete(d.items, i.ID)
+	d.touch(i.TaskID)
+}
+
+// enqueue puts an item into the line of its handler.
+func (d *Dispatcher) enqueue(i *item, v *ax.TaskVersion) {
+	i.stage, i.version = stageQueued, v
+	if !i.late {
+		d.places.queue(i.handler(), 1)
+	}
+	l := d.lines[i.handler()]
+	if l == nil {
+		l = &line{}
+		d.lines[i.handler()] = l
+	}
+	heap.Push(l, i)
+}
+
+// unqueue undoes enqueue; the line passes over the item later.
+func (d *Dispatcher) unqueue(i *item, t *task) {
+	t.turns--
+	if !i.late {
+		d.places.queue(i.handler(), -1)
+	}
+}
+
+// touch notes that a task's turns are to be looked at.
+func (d *Dispatcher) touch(taskID int64) { d.touched[taskID] = struct{}{} }
+
+// takeTurns moves the items of touched tasks whose turn it is into the lines of
+// their handlers, and from the lines to handing while there are places.
+func (d *Dispatcher) takeTurns(nowMs int64) {
+	for id := range d.touched {
+		delete(d.touched, id)
+		t := d.task(id)
+		for _, i := range t.turn(nowMs) {
+			v := d.versions[i.key()]
+			if v == nil {
+				d.missing[i.key()] = struct{}{}
+				continue
+			}
+			t.remove(i)
+			t.turns++
+			d.enqueue(i, v)
+		}
+		if t.active == 0 && t.turns == 0 && len(t.items) == 0 {
+			delete(d.tasks, id)
+		}
+	}
+	if d.draining || d.journalFull() {
+		return
+	}
+	for handler, l := range d.lines {
+		d.advance(handler, l)
+	}
+}
+
+// advance gives places to the head of a handler's line.
+func (d *Dispatcher) advance(handler string, l *line) {
+	for l.Len() > 0 {
+		if (*l)[0].stage == stageDropped {
+			heap.Pop(l)
+			continue
+		}
+		if !d.cfg.Executors.Offers(handler) || !d.places.reserve(handler, false) {
+			return
+		}
+		i := heap.Pop(l).(*item)
+		if !i.late {
+			d.places.queue(handler, -1)
+		}
+		i.stage = stageHanding
+		d.handing = append(d.handing, i)
+	}
+	delete(d.lines, handler)
+}
+
+// putBack returns an item that was not handed over to its task.
+func (d *Dispatcher) putBack(i *item) {
+	t := d.task(i.TaskID)
+	t.turns--
+	i.stage = stageWaiting
+	t.insert(i)
+}
+
+func (d *Dispatcher) task(id int64) *task {
+	t := d.tasks[id]
+	if t == nil {
+		t = &task{}
+		d.tasks[id] = t
+	}
+	return t
+}
