@@ -84,8 +84,8 @@ func (d *decoder) stored(e hclsyntax.Expression) (cty.Value, bool) {
 	if v.ContainsMarked() {
 		d.errorf(e.Range(), "Sensitive value would be stored",
 			"%s is sensitive, and what a task says is stored and shown in clear. "+
-				"secret() is designed, but not built in this version: let the command itself read the secret, "+
-				"from a file only its user can read or from the environment axd was started with.", d.sensitiveNames(e))
+				"secret() is designed, but not built in this version: let the command itself read the secret "+
+				"when it runs, from a file that only its user may read.", d.sensitiveNames(e))
 		return v, false
 	}
 	return v, true
@@ -237,7 +237,7 @@ func (d *decoder) unknownRoot(e hclsyntax.Expression, t hcl.Traversal, root stri
 func (d *decoder) unknownFunction(rng hcl.Range, name string) {
 	switch name {
 	case "secret":
-		d.errorf(rng, "Not built in this version", "secret() is designed, but not built in this version: let the command itself read the secret, from a file only its user can read or from the environment axd was started with.")
+		d.errorf(rng, "Not built in this version", "secret() is designed, but not built in this version: let the command itself read the secret when it runs, from a file that only its user may read.")
 		return
 	case "timestamp", "plantimestamp", "uuid", "uuidv4", "bcrypt":
 		d.errorf(rng, "Unknown function", "There is no %s(): a plan must be the same twice.", name)

@@ -35,6 +35,8 @@ func functions(folder string) map[string]function.Function {
 func pureFunctions() map[string]function.Function {
 	return map[string]function.Function{
 		"abs":             stdlib.AbsoluteFunc,
+		"alltrue":         allTrueFunction,
+		"anytrue":         anyTrueFunction,
 		"can":             tryfunc.CanFunc,
 		"ceil":            stdlib.CeilFunc,
 		"chomp":           stdlib.ChompFunc,
@@ -85,6 +87,7 @@ func pureFunctions() map[string]function.Function {
 		"startswith":      textTest(strings.HasPrefix),
 		"strcontains":     textTest(strings.Contains),
 		"strrev":          stdlib.ReverseFunc,
+		"sum":             sumFunction,
 		"substr":          stdlib.SubstrFunc,
 		"timeadd":         stdlib.TimeAddFunc,
 		"title":           stdlib.TitleFunc,
@@ -130,11 +133,47 @@ var replaceFunction = function.New(&function.Spec{
 	},
 })
 
+var sumFunction = function.New(&function.Spec{
+	Params: []function.Parameter{{Name: "list", Type: cty.List(cty.Number)}},
+	Type:   function.StaticReturnType(cty.Number),
+	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+		sum := cty.Zero
+		for i, v := range args[0].AsValueSlice() {
+			if v.IsNull() {
+				return cty.NilVal, function.NewArgErrorf(0, "item %d is null", i)
+			}
+			sum = sum.Add(v)
+		}
+		return sum, nil
+	},
+})
+
 var sensitiveFunction = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowNull: true, AllowMarked: true, AllowDynamicType: true}},
 	Type:   func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
 	Impl:   func(args []cty.Value, _ cty.Type) (cty.Value, error) { return args[0].Mark(sensitive), nil },
 })
+
+var (
+	allTrueFunction = boolFold(true)
+	anyTrueFunction = boolFold(false)
+)
+
+// boolFold makes alltrue (of none: true) or anytrue (of none: false).
+func boolFold(empty bool) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "list", Type: cty.List(cty.Bool)}},
+		Type:   function.StaticReturnType(cty.Bool),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			for _, v := range args[0].AsValueSlice() {
+				if v.IsNull() || v.True() != empty {
+					return cty.BoolVal(!empty), nil
+				}
+			}
+			return cty.BoolVal(empty), nil
+		},
+	})
+}
 
 func textTest(test func(text, part string) bool) function.Function {
 	return function.New(&function.Spec{

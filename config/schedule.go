@@ -88,6 +88,17 @@ func (r reader) compile(specs []ax.ScheduleSpec, blocks []*hclsyntax.Block) {
 			r.errorf(r.spot(b, fault), fault.Summary, "%s", fault.Detail)
 		})
 	}
+	if err != nil {
+		return
+	}
+	for i, spec := range specs {
+		for _, w := range schedule.Warnings(spec) {
+			at := schedule.Error{Attribute: w.Attribute, Column: w.Column, Len: w.Len}
+			r.within(blocks[i], func() {
+				r.warnf(r.spot(blocks[i], &at), w.Summary, "%s", w.Detail)
+			})
+		}
+	}
 }
 
 func scheduleErrors(err error) []*schedule.Error {

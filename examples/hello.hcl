@@ -1,0 +1,4 @@
+task "hello" {
+  schedule { cron = "*/5 * * * *" }
+  handler "shell" { command = "echo hello" }
+}
