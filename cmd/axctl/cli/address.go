@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/schedule"
+)
+
+var utc = time.UTC
+
+// task is an object of the store with its definition read.
+type task struct {
+	ax.Object
+	Spec ax.TaskSpec
+	Zone *time.Location // of its first schedule; UTC without one
+}
+
+// newTask reads an object's definition.
+func newTask(o ax.Object) (task, error) {
+	t := task{Object: o, Zone: utc}
+	if err := json.Unmarshal(o.Definition, &t.Spec); err != nil {
+		return t, fmt.Errorf("read definition of %s: %w", o.Address(), err)
+	}
+	t.Zone = specZone(t.Spec)
+	return t, nil
+}
+
+// specZone returns the zone a task's instants are shown in.
+func specZone(spec ax.TaskSpec) *time.Location {
+	if len(spec.Schedules) == 0 {
+		return utc
+	}
+	zone, err := schedule.Zone(spec.Schedules[0].Timezone)
+	if err != nil {
+		return utc
+	}
+	return zone
+}
+
+// tasks returns the tasks of the store in the order of their addresses;
+// deleted ones only when asked for.
+func tasks(ctx context.Context, q ax.Queries, deleted bool) ([]task, error) {
+	objects, err := q.Objects(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	var out []task
+	for _, o := range objects {
+		if o.Kind != ax.KindTask || o.Deleted && !deleted {
+			continue
+		}
+		t, err := newTask(o)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// find returns the task with an address. The quotes of a for_each key may be
+// missing, since shells take them away.
+func find(all []task, address string) (task, error) {
+	want := plainAddress(address)
+	var found []task
+	var names []string
+	for _, t := range all {
+		if plainAddress(t.Address()) == want {
+			found = append(found, t)
+		}
+		names = append(names, t.Address())
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		near := nearest(address, names)
+		for i, name := range near {
+			near[i] = shellWord(name)
+		}
+		detail := "axctl show lists what there is."
+		if len(near) > 0 {
+			detail = "Did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return task{}, ax.Diagnostic{
+			Severity: ax.SeverityError,
+			Summary:  fmt.Sprintf("No object %s in the store", address),
+			Detail:   detail,
+		}
+	default:
+		return task{}, ax.Diagnostic{
+			Severity: ax.SeverityError,
+			Summary:  fmt.Sprintf("%s is in more than one stack", address),
+			Detail:   "It is in " + found[0].Stack + " and in " + found[1].Stack + ".",
+		}
+	}
+}
+
+// plainAddress is an address as a shell leaves it.
+func plainAddress(address string) string {
+	return strings.NewReplacer(`["`, "[", `"]`, "]").Replace(address)
+}
+
+// shellWord quotes an address for a shell where it needs that.
+func shellWord(word string) string {
+	if strings.ContainsAny(word, "[]\"' $`\\*?!&;|<>()") {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
+}
+
+// resolve opens nothing: it finds one task in the store by its address.
+func resolve(ctx context.Context, q ax.Queries, address string, deleted bool) (task, error) {
+	all, err := tasks(ctx, q, deleted)
+	if err != nil {
+		return task{}, err
+	}
+	return find(all, address)
+}
+
+// zones maps tasks to the zones their instants are shown in.
+func zones(ctx context.Context, q ax.Queries) (map[int64]*time.Location, error) {
+	all, err := tasks(ctx, q, true)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int64]*time.Location, len(all))
+	for _, t := range all {
+		out[t.ID] = t.Zone
+	}
+	return out, nil
+}

@@ -1,0 +1,157 @@
+// Package cli is axctl: its commands, from arguments to exit code. One file is
+// one command, and each has the same three parts: its arguments (a cobra
+// command), its act (a function from arguments to a result), and its view (two
+// methods of the result: human, for people, and json, the contract with
+// scripts). The package owns no state and opens nothing by itself; all it needs
+// from outside comes in an Env, so that scripts run it whole, in process.
+//
+// Results go to stdout, diagnostics to stderr; with -json everything goes to
+// stdout as one document.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/axctl/ax"
+)
+
+// Env is everything a call of axctl is given from outside.
+type Env struct {
+	Args    []string // without the program's own name
+	Dir     string   // the current folder, absolute
+	Environ []string // as os.Environ has it
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	// Terminals says which of the three streams are terminals.
+	Terminals Terminals
+	User      string // who revisions, holds and cancels are written for
+	Host      string
+	Version   string
+	Now       func() time.Time
+	// Open opens the store at a URL. It returns ax.ErrNoStore when there is
+	// none and o.Create is false.
+	Open func(ctx context.Context, url string, o OpenOptions) (Store, error)
+}
+
+// Terminals says which streams are terminals.
+type Terminals struct{ Stdin, Stdout, Stderr bool }
+
+// OpenOptions says how a store is to be opened.
+type OpenOptions struct {
+	Create   bool // make it if there is none
+	ReadOnly bool
+}
+
+// Store is what the commands need of a store.
+type Store interface {
+	ax.Definitions
+	ax.Operations
+	ax.Queries
+	ax.Auditor
+	Close() error
+}
+
+// Interrupt is the cause (context.Cause) with which the program's context is
+// cancelled when a signal asks it to end.
+type Interrupt struct {
+	Signal string
+	Code   int // exit code: ExitInterrupted or ExitTerminated
+}
+
+func (i *Interrupt) Error() string { return i.Signal }
+
+// Main runs one call and returns its exit code. It starts nothing that
+// outlives it, but for a read of stdin that a signal interrupted.
+func Main(ctx context.Context, env Env) (exitCode int) {
+	c := newCall(env)
+	root := c.root()
+	args, err := normalise(root, env.Args)
+	if err == nil {
+		root.SetArgs(args)
+		err = root.ExecuteContext(ctx)
+	}
+	if i := (*Interrupt)(nil); err != nil && errors.As(context.Cause(ctx), &i) {
+		err = interrupted(err, i)
+	}
+	return c.end(err)
+}
+
+// root builds the tree of commands.
+func (c *call) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "axctl",
+		Short: "Declare tasks, plan what changes, apply it, and see what ran",
+		Long: "axctl plans and applies declared tasks, and shows what ran.\n" +
+			"axd is the daemon that runs them.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return cmd.Help()
+		},
+		PersistentPreRunE: func(*cobra.Command, []string) error { return c.begin() },
+	}
+	root.SetOut(c.env.Stdout)
+	root.SetErr(c.env.Stderr)
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		s := c.screen(c.env.Stdout, c.env.Terminals.Stdout)
+		usage(s, cmd)
+		_ = s.flush()
+	})
+	c.globals.register(root.PersistentFlags())
+	for _, build := range commands {
+		root.AddCommand(build(c))
+	}
+	return root
+}
+
+// commands lists every command. A new one is its file and its line here.
+var commands = []func(*call) *cobra.Command{
+	fmtCommand,
+	validateCommand,
+	planCommand,
+	applyCommand,
+	destroyCommand,
+	showCommand,
+	nextCommand,
+	historyCommand,
+	triggerCommand,
+	instancesCommand,
+	instanceCommand,
+	logsCommand,
+	cancelCommand,
+	pauseCommand,
+	resumeCommand,
+	statusCommand,
+
+	versionCommand,
+	completionCommand,
+}
+
+// unknownCommand tells the nearest command.
+func unknownCommand(root *cobra.Command, name string) error {
+	var names []string
+	for _, cmd := range root.Commands() {
+		if cmd.IsAvailableCommand() {
+			names = append(names, cmd.Name())
+		}
+	}
+	return ax.Diagnostic{
+		Severity: ax.SeverityError,
+		Summary:  fmt.Sprintf("Unknown command %q", name),
+		Detail:   suggestion(name, names, "axctl -h lists the commands."),
+	}
+}

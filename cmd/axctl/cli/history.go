@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/planner"
+)
+
+func historyCommand(c *call) *cobra.Command {
+	return &cobra.Command{
+		Use:   "history ADDRESS",
+		Short: "List the versions of an object: what changed, who and when",
+		Args:  argumentCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			result, err := c.history(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return c.print(result)
+		},
+	}
+}
+
+type historyResult struct {
+	task     task
+	versions []ax.VersionRow // newest first
+}
+
+func (c *call) history(ctx context.Context, address string) (historyResult, error) {
+	s, err := c.open(ctx, OpenOptions{ReadOnly: true})
+	if err != nil {
+		return historyResult{}, err
+	}
+	defer s.Close()
+	t, err := resolve(ctx, s, address, true)
+	if err != nil {
+		return historyResult{}, err
+	}
+	versions, err := s.Versions(ctx, t.ID)
+	return historyResult{task: t, versions: versions}, err
+}
+
+func (r historyResult) human(s *screen) {
+	s.line("%s of stack %s", clean(r.task.Address()), r.task.Stack)
+	for i, v := range r.versions {
+		rev := v.Revision
+		s.line("")
+		s.line("%s  %s  by %s on %s  serial %d", s.paint(bold, fmt.Sprintf("v%d", v.Version)),
+			s.at(rev.AtMs, r.task.Zone), clean(rev.Who), clean(rev.Host), rev.Serial)
+		if rev.Message != "" {
+			s.line("    %s", clean(rev.Message))
+		}
+		if rev.GitCommit != "" {
+			s.line("    commit %s%s  %s", rev.GitCommit, dirty(rev.GitDirty), clean(rev.GitRemote))
+		}
+		switch {
+		case v.Deleted:
+			s.line("    - deleted")
+		case i == len(r.versions)-1 || r.versions[i+1].Deleted:
+			s.line("    + created")
+		default:
+			for _, change := range changedAttributes(r.task.Object, r.versions[i+1].Definition, v.Definition) {
+				s.line("    %s", s.attribute(change, ax.ActionUpdate, 0))
+			}
+		}
+	}
+}
+
+// changedAttributes compares two versions as a plan from one to the other does.
+// It is empty when one of them cannot be read by this program.
+func changedAttributes(o ax.Object, before, after json.RawMessage) []planner.AttributeDiff {
+	var spec ax.TaskSpec
+	if err := json.Unmarshal(after, &spec); err != nil {
+		return nil
+	}
+	o.Definition, o.Hash, o.Deleted = before, "", false
+	desired := ax.Configuration{Stack: o.Stack, Definitions: []ax.Definition{{Kind: o.Kind, Name: o.Name, Task: &spec}}}
+	p, err := planner.Diff(desired, ax.StackState{Stack: o.Stack, Objects: []ax.Object{o}}, planner.Options{}, o.WrittenMs)
+	if err != nil || p.Empty() {
+		return nil
+	}
+	return p.Changes[0].Attributes
+}
+
+func dirty(d bool) string {
+	if d {
+		return " (with changes not committed)"
+	}
+	return ""
+}
+
+func (r historyResult) json() document {
+	versions := make([]document, 0, len(r.versions))
+	for _, v := range r.versions {
+		versions = append(versions, document{
+			"version": v.Version, "hash": v.Hash, "deleted": v.Deleted,
+			"definition": json.RawMessage(orNull(v.Definition)), "revision": revisionJSON(v.Revision),
+		})
+	}
+	return document{"address": r.task.Address(), "stack": r.task.Stack, "versions": versions}
+}
+
+func revisionJSON(r ax.Revision) document {
+	return document{
+		"serial": r.Serial, "at": stamp(r.AtMs, utc), "at_ms": stampMs(r.AtMs), "who": r.Who, "host": r.Host,
+		"origin": r.Origin, "message": r.Message, "git_remote": r.GitRemote, "git_commit": r.GitCommit,
+		"git_dirty": r.GitDirty, "plan_hash": r.PlanHash, "config_hash": r.ConfigHash,
+	}
+}
+
+func orNull(b json.RawMessage) json.RawMessage {
+	if len(b) == 0 {
+		return json.RawMessage("null")
+	}
+	return b
+}

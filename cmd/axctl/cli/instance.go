@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/axctl/ax"
+)
+
+func instanceCommand(c *call) *cobra.Command {
+	return &cobra.Command{
+		Use:   "instance ID",
+		Short: "Tell the whole life of one instance",
+		Args:  argumentCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID(args[0])
+			if err != nil {
+				return err
+			}
+			result, err := c.instance(cmd.Context(), id)
+			if err != nil {
+				return err
+			}
+			return c.print(result)
+		},
+	}
+}
+
+// parseID reads an instance's id.
+func parseID(text string) (int64, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 {
+		return 0, ax.Diagnostic{
+			Severity: ax.SeverityError,
+			Summary:  fmt.Sprintf("%q is no instance id", text),
+			Detail:   "An id is a number; axctl instances lists them.",
+		}
+	}
+	return id, nil
+}
+
+// life reads an instance's life, and tells an unknown id.
+func life(ctx context.Context, q ax.Queries, id int64) (ax.Life, error) {
+	l, err := q.Instance(ctx, id)
+	if errors.Is(err, ax.ErrNotFound) {
+		return l, noInstance(id)
+	}
+	return l, err
+}
+
+func noInstance(id int64) error {
+	return ax.Diagnostic{
+		Severity: ax.SeverityError,
+		Summary:  fmt.Sprintf("No instance %d in the store", id),
+		Detail:   "axctl instances lists them. Old ones are deleted after the time axd -retain says.",
+	}
+}
+
+type instanceResult struct {
+	life        ax.Life
+	incarnation string
+	zone        *time.Location
+}
+
+func (c *call) instance(ctx context.Context, id int64) (instanceResult, error) {
+	var r instanceResult
+	s, err := c.open(ctx, OpenOptions{ReadOnly: true})
+	if err != nil {
+		return r, err
+	}
+	defer s.Close()
+	info, err := s.Info(ctx)
+	if err != nil {
+		return r, err
+	}
+	if r.life, err = life(ctx, s, id); err != nil {
+		return r, err
+	}
+	all, err := zones(ctx, s)
+	r.incarnation, r.zone = info.Incarnation, all[r.life.TaskID]
+	return r, err
+}
+
+// happening is one line of a life.
+type happening struct {
+	atMs    int64
+	attempt int
+	what    string
+	detail  string
+}
+
+// happenings tells a life in the order of time. What happened at one instant
+// stays in the order of its causes.
+func happenings(l ax.Life) []happening {
+	out := []happening{{l.DueMs, 0, "due", ""}, {l.ClaimedMs, 0, "claimed", born(l.Instance)}}
+	for n := 1; n <= l.Attempt; n++ {
+		i := slices.IndexFunc(l.Attempts, func(a ax.Attempt) bool { return a.Attempt == n })
+		switch {
+		case i >= 0:
+			a := l.Attempts[i]
+			out = append(out, attemptLine(a, ending(a.Status, a.ErrorClass, a.Error))...)
+		case n == l.Attempt:
+			a := ax.Attempt{
+				Attempt: n, Host: l.Host, Executor: l.Executor, HandedMs: l.HandedMs,
+				StartedMs: l.StartedMs, EndedMs: l.EndedMs, StoppedMs: l.StoppedMs,
+			}
+			out = append(out, attemptLine(a, ending(l.Status, l.ErrorClass, l.Error))...)
+		}
+		for _, t := range l.Transitions {
+			if t.Attempt == n || n == l.Attempt && t.Attempt > n || n == 1 && t.Attempt < 1 {
+				out = append(out, happening{t.AtMs, n, string(t.Cause), transitionDetail(t)})
+			}
+		}
+	}
+	out = slices.DeleteFunc(out, func(h happening) bool { return h.atMs == 0 })
+	slices.SortStableFunc(out, func(a, b happening) int {
+		switch {
+		case a.atMs < b.atMs:
+			return -1
+		case a.atMs > b.atMs:
+			return 1
+		default:
+			return 0
+		}
+	})
+	return out
+}
+
+// born says how an instance came to be.
+func born(in ax.Instance) string {
+	switch in.Kind {
+	case ax.InstanceManual:
+		return "started by hand"
+	case ax.InstanceSchedule:
+		return ""
+	default:
+		return string(in.Kind)
+	}
+}
+
+func attemptLine(a ax.Attempt, end string) []happening {
+	where := "to " + a.Host
+	if a.Executor != "" {
+		where += ", executor " + a.Executor
+	}
+	return []happening{
+		{a.HandedMs, a.Attempt, "handed", where},
+		{a.StartedMs, a.Attempt, "started", ""},
+		{a.EndedMs, a.Attempt, "ended", end},
+		{a.StoppedMs, a.Attempt, "stopped", "its processes are gone"},
+	}
+}
+
+// ending says how an attempt ended.
+func ending(status ax.Status, class ax.ErrorClass, text string) string {
+	parts := []string{string(status)}
+	if class != "" && string(class) != string(status) {
+		parts[0] += " (" + string(class) + ")"
+	}
+	if text != "" {
+		parts = append(parts, firstLine(text))
+	}
+	return strings.Join(parts, ": ")
+}
+
+func transitionDetail(t ax.Transition) string {
+	var parts []string
+	if t.From != t.To {
+		parts = append(parts, fmt.Sprintf("%s -> %s", orWord(t.From, "nothing"), t.To))
+	}
+	if t.Actor != "" {
+		parts = append(parts, "by "+clean(t.Actor))
+	}
+	if t.Detail != "" {
+		parts = append(parts, clean(t.Detail))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func orWord(s ax.Status, word string) string {
+	if s == "" {
+		return word
+	}
+	return string(s)
+}
+
+func (r instanceResult) human(s *screen) {
+	l := r.life
+	s.line("%s", s.paint(bold, fmt.Sprintf("Instance %d of %s v%d: %s", l.ID, clean(l.Task), l.Version, statusWord(l.Instance))))
+	s.line("  stack       %s", clean(l.Stack))
+	s.line("  kind        %s", l.Kind)
+	s.line("  due         %s", s.at(l.DueMs, r.zone))
+	if l.HandedMs != 0 || l.Status == ax.StatusDispatched {
+		s.line("  batch no    %s", ax.BatchNo(r.incarnation, l.ID, l.Attempt))
+	}
+	if !l.Status.Final() && l.Status != ax.StatusDispatched && l.NotBefore != 0 {
+		s.line("  not before  %s", s.at(l.NotBefore, r.zone))
+	}
+	if l.Status == ax.StatusDispatched && l.DeadlineMs != 0 {
+		s.line("  deadline    %s", s.at(l.DeadlineMs, r.zone))
+	}
+	if l.CancelBy != "" {
+		s.line("  cancel      asked for by %s", clean(l.CancelBy))
+	}
+	if l.OutputBytes > 0 || l.OutputDropped > 0 {
+		kept := fmt.Sprintf("%d bytes; axctl logs %d shows it", l.OutputBytes, l.ID)
+		if l.OutputDropped > 0 {
+			kept = fmt.Sprintf("%d bytes, %d of them not kept; axctl logs %d shows the rest", l.OutputBytes, l.OutputDropped, l.ID)
+		}
+		s.line("  output      %s", kept)
+	}
+	s.line("")
+	all := happenings(l)
+	var rows [][]string
+	for _, h := range all {
+		attempt := ""
+		if h.attempt > 0 {
+			attempt = fmt.Sprint(h.attempt)
+		}
+		rows = append(rows, []string{
+			time.UnixMilli(h.atMs).In(s.place(r.zone)).Format("2006-01-02 15:04:05.000 -07:00"),
+			offset(h.atMs - l.ClaimedMs), attempt, h.what, h.detail,
+		})
+	}
+	s.table([]string{"AT", "SINCE CLAIM", "ATTEMPT", "WHAT", "DETAIL"}, rows)
+	if l.Error != "" {
+		s.line("")
+		s.line("Error:")
+		for _, text := range strings.Split(strings.TrimRight(l.Error, "\n"), "\n") {
+			s.line("  %s", clean(text))
+		}
+	}
+}
+
+// offset shows a distance in time with its sign.
+func offset(ms int64) string {
+	if ms < 0 {
+		return "-" + span(-ms)
+	}
+	return "+" + span(ms)
+}
+
+func (r instanceResult) json() document {
+	doc := instanceJSON(r.life.InstanceRow, r.incarnation, r.zone)
+	doc["cancel_by"] = orNil(r.life.CancelBy)
+	doc["output_bytes"] = r.life.OutputBytes
+	doc["outputs"] = orNull(r.life.Output)
+	doc["deadline"], doc["deadline_ms"] = stamp(r.life.DeadlineMs, r.zone), stampMs(r.life.DeadlineMs)
+	events := []document{}
+	for _, h := range happenings(r.life) {
+		event := document{"at": stamp(h.atMs, r.zone), "at_ms": h.atMs, "what": h.what, "detail": h.detail, "attempt": nil}
+		if h.attempt > 0 {
+			event["attempt"] = h.attempt
+		}
+		events = append(events, event)
+	}
+	return document{"instance": doc, "events": events}
+}

@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/axctl/ax"
+)
+
+type instancesArgs struct {
+	address string
+	status  []string
+	since   string
+	limit   int
+}
+
+func instancesCommand(c *call) *cobra.Command {
+	var a instancesArgs
+	cmd := &cobra.Command{
+		Use:     "instances [ADDRESS]",
+		Short:   "List what ran, runs and waits, newest first",
+		Example: "  axctl instances task.report -status failed,timeout -since 24h",
+		Args:    argumentCount(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				a.address = args[0]
+			}
+			result, err := c.instances(cmd.Context(), a)
+			if err != nil {
+				return err
+			}
+			return c.print(result)
+		},
+	}
+	cmd.Flags().StringSliceVar(&a.status, "status", nil, "only these statuses, with commas between")
+	cmd.Flags().StringVar(&a.since, "since", "", "only those due since then: 24h, 7d or an instant")
+	cmd.Flags().IntVar(&a.limit, "limit", 100, "how many, at most 100000")
+	return cmd
+}
+
+type instancesResult struct {
+	rows        []ax.InstanceRow
+	more        bool
+	incarnation string
+	zones       map[int64]*time.Location
+}
+
+func (c *call) instances(ctx context.Context, a instancesArgs) (instancesResult, error) {
+	var r instancesResult
+	filter, err := c.instanceFilter(a)
+	if err != nil {
+		return r, err
+	}
+	s, err := c.open(ctx, OpenOptions{ReadOnly: true})
+	if err != nil {
+		return r, err
+	}
+	defer s.Close()
+	if a.address != "" {
+		t, err := resolve(ctx, s, a.address, true)
+		if err != nil {
+			return r, err
+		}
+		filter.TaskID = t.ID
+	}
+	info, err := s.Info(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.incarnation = info.Incarnation
+	if r.zones, err = zones(ctx, s); err != nil {
+		return r, err
+	}
+	if r.rows, err = s.Instances(ctx, filter); err != nil {
+		return r, err
+	}
+	if len(r.rows) > a.limit {
+		r.rows, r.more = r.rows[:a.limit], true
+	}
+	return r, nil
+}
+
+// instanceFilter reads the flags. One row more than asked for tells whether
+// there are more.
+func (c *call) instanceFilter(a instancesArgs) (ax.InstanceFilter, error) {
+	f := ax.InstanceFilter{Limit: a.limit + 1}
+	if a.limit < 1 || a.limit > 100_000 {
+		return f, ax.Diagnostic{Severity: ax.SeverityError, Summary: fmt.Sprintf("-limit=%d is not from 1 to 100000", a.limit)}
+	}
+	for _, word := range a.status {
+		status := ax.Status(strings.ToLower(strings.TrimSpace(word)))
+		if !slices.Contains(ax.Statuses, status) {
+			var names []string
+			for _, s := range ax.Statuses {
+				names = append(names, string(s))
+			}
+			return f, ax.Diagnostic{
+				Severity: ax.SeverityError,
+				Summary:  fmt.Sprintf("Unknown status %q", word),
+				Detail:   suggestion(word, names, "The statuses are "+strings.Join(names, ", ")+"."),
+			}
+		}
+		f.Status = append(f.Status, status)
+	}
+	var err error
+	if a.since != "" {
+		f.SinceMs, err = parseAgo("since", a.since, c.zone, c.env.Now())
+	}
+	return f, err
+}
+
+func (r instancesResult) human(s *screen) {
+	if len(r.rows) == 0 {
+		s.line("No instances.")
+		return
+	}
+	var rows [][]string
+	for _, in := range r.rows {
+		ran := ""
+		if in.StartedMs != 0 && in.EndedMs != 0 {
+			ran = span(in.EndedMs - in.StartedMs)
+		}
+		rows = append(rows, []string{
+			fmt.Sprint(in.ID), clean(in.Task), fmt.Sprintf("v%d", in.Version), string(in.Kind),
+			s.at(in.DueMs, r.zones[in.TaskID]), statusWord(in.Instance), fmt.Sprint(in.Attempt), ran, firstLine(in.Error),
+		})
+	}
+	s.table([]string{"ID", "TASK", "VERSION", "KIND", "DUE", "STATUS", "ATTEMPT", "RAN", "ERROR"}, rows)
+	if r.more {
+		s.line("There are more; -limit=N shows them.")
+	}
+}
+
+// statusWord is a status with its reason, if it has one.
+func statusWord(in ax.Instance) string {
+	if in.Reason == ax.ReasonNone {
+		return string(in.Status)
+	}
+	return fmt.Sprintf("%s (%s)", in.Status, in.Reason)
+}
+
+// firstLine cuts an error text to what fits a table.
+func firstLine(text string) string {
+	line, rest, _ := strings.Cut(text, "\n")
+	line = clean(line)
+	if r := []rune(line); len(r) > 60 {
+		return string(r[:57]) + "..."
+	}
+	if rest != "" {
+		return line + " ..."
+	}
+	return line
+}
+
+func (r instancesResult) json() document {
+	instances := make([]document, 0, len(r.rows))
+	for _, in := range r.rows {
+		instances = append(instances, instanceJSON(in, r.incarnation, r.zones[in.TaskID]))
+	}
+	return document{"instances": instances}
+}
+
+// instanceJSON is an instance as scripts see it. The last five keys belong to
+// what is not built yet; they are there, so that scripts need not ask.
+func instanceJSON(in ax.InstanceRow, incarnation string, zone *time.Location) document {
+	doc := document{
+		"id": in.ID, "task": in.Task, "stack": in.Stack, "version": in.Version, "kind": in.Kind,
+		"status": in.Status, "reason": orNil(in.Reason), "attempt": in.Attempt, "batch_no": nil,
+		"host": orNil(in.Host), "executor": orNil(in.Executor),
+		"error": orNil(in.Error), "error_class": orNil(in.ErrorClass), "output_dropped": in.OutputDropped,
+		"verdict": nil, "run_id": nil, "retry_of": nil, "shard_index": nil, "shard_count": nil,
+	}
+	if in.HandedMs != 0 || in.Status == ax.StatusDispatched {
+		doc["batch_no"] = ax.BatchNo(incarnation, in.ID, in.Attempt)
+	}
+	for key, ms := range map[string]int64{
+		"due": in.DueMs, "not_before": in.NotBefore, "claimed": in.ClaimedMs, "dispatched": in.HandedMs,
+		"started": in.StartedMs, "ended": in.EndedMs, "stopped": in.StoppedMs,
+	} {
+		doc[key], doc[key+"_ms"] = stamp(ms, zone), stampMs(ms)
+	}
+	return doc
+}
+
+// orNil writes an empty text as null.
+func orNil[S ~string](text S) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/schedule"
+)
+
+// when shows an instant: Tue 2026-12-01 02:00 +08:00. Seconds are shown where
+// there are any.
+func when(ms int64, zone *time.Location) string {
+	t := time.UnixMilli(ms).In(zone)
+	layout := "Mon 2006-01-02 15:04 -07:00"
+	if t.Second() != 0 {
+		layout = "Mon 2006-01-02 15:04:05 -07:00"
+	}
+	return t.Format(layout)
+}
+
+// stamp writes an instant as JSON documents have it: RFC 3339 with offset; nil
+// for "not yet".
+func stamp(ms int64, zone *time.Location) any {
+	if ms == 0 {
+		return nil
+	}
+	if zone == nil {
+		zone = time.UTC
+	}
+	return time.UnixMilli(ms).In(zone).Format("2006-01-02T15:04:05.999Z07:00")
+}
+
+// stampMs is the integer beside stamp.
+func stampMs(ms int64) any {
+	if ms == 0 {
+		return nil
+	}
+	return ms
+}
+
+// span shows a length of time in its two largest units: 1 h 30 min, 25 s, 3 d.
+func span(ms int64) string {
+	if ms < 0 {
+		return "-" + span(-ms)
+	}
+	units := []struct {
+		ms   int64
+		name string
+	}{{86_400_000, "d"}, {3_600_000, "h"}, {60_000, "min"}, {1000, "s"}, {1, "ms"}}
+	for i, u := range units {
+		n := ms / u.ms
+		if n == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%d %s", n, u.name)
+		if i+1 < len(units) && u.name != "s" {
+			if rest := ms % u.ms / units[i+1].ms; rest > 0 {
+				text += fmt.Sprintf(" %d %s", rest, units[i+1].name)
+			}
+		}
+		if u.name == "s" && ms%1000 != 0 {
+			text = fmt.Sprintf("%.3g s", float64(ms)/1000)
+		}
+		return text
+	}
+	return "0 s"
+}
+
+// loadZone reads a zone's name. "local" is the machine's, for the display only.
+func loadZone(name string) (*time.Location, error) {
+	if strings.EqualFold(name, "local") {
+		return time.Local, nil
+	}
+	zone, err := schedule.Zone(name)
+	var fault *schedule.Error
+	if errors.As(err, &fault) {
+		return nil, ax.Diagnostic{Severity: ax.SeverityError, Summary: fault.Summary, Detail: fault.Detail}
+	}
+	return zone, err
+}
+
+// parseInstant reads an instant of the command line: RFC 3339; a local date
+// and time (2026-12-01 02:00, or with T, seconds, or no time at all) in zone;
+// or "now".
+func parseInstant(flag, text string, zone *time.Location, now time.Time) (int64, error) {
+	if text == "now" {
+		return now.UnixMilli(), nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t.UnixMilli(), nil
+	}
+	if zone == nil {
+		zone = time.UTC
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return t.UnixMilli(), nil
+		}
+	}
+	return 0, ax.Diagnostic{
+		Severity: ax.SeverityError,
+		Summary:  fmt.Sprintf("-%s: %q is no instant", flag, text),
+		Detail:   "Write it like 2026-12-01T02:00:00+08:00, or 2026-12-01T02:00 in the task's zone.",
+	}
+}
+
+// parseAgo reads a stretch back from now (24h, 7d) or an instant.
+func parseAgo(flag, text string, zone *time.Location, now time.Time) (int64, error) {
+	d, err := parseLength(text)
+	if err != nil {
+		return parseInstant(flag, text, zone, now)
+	}
+	return now.Add(-d).UnixMilli(), nil
+}
+
+// parseLength reads a duration as Go writes it, or whole days: 7d.
+func parseLength(text string) (time.Duration, error) {
+	var days int64
+	if n, err := fmt.Sscanf(text, "%dd", &days); err == nil && n == 1 && text == fmt.Sprintf("%dd", days) {
+		if days < 0 || days > math.MaxInt64/int64(24*time.Hour) {
+			return 0, fmt.Errorf("%q is too long", text)
+		}
+		return time.Duration(days) * 24 * time.Hour, nil
+	}
+	d, err := ax.ParseDuration(text)
+	return d.Std(), err
+}

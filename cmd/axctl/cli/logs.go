@@ -1,0 +1,327 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/logs"
+)
+
+type logsArgs struct {
+	id      int64
+	follow  bool
+	attempt int
+	grep    string
+}
+
+func logsCommand(c *call) *cobra.Command {
+	var a logsArgs
+	cmd := &cobra.Command{
+		Use:   "logs ID",
+		Short: "Print what an instance printed, also while it runs",
+		Long: "logs prints the output of an instance, byte for byte; on a terminal, control\n" +
+			"characters are shown as escapes. It reads the files of axd's data folder.",
+		Example: "  axctl logs -f 8812",
+		Args:    argumentCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := parseID(args[0])
+			if err != nil {
+				return err
+			}
+			a.id = id
+			return c.logs(cmd.Context(), a)
+		},
+	}
+	cmd.Flags().BoolVarP(&a.follow, "follow", "f", false, "go on until the instance has ended")
+	cmd.Flags().IntVar(&a.attempt, "attempt", 0, "only this attempt (default all)")
+	cmd.Flags().StringVar(&a.grep, "grep", "", "only lines that match this regular expression")
+	return cmd
+}
+
+func (c *call) logs(ctx context.Context, a logsArgs) error {
+	var sink logSink
+	switch {
+	case c.globals.json && a.follow:
+		return ax.Diagnostic{Severity: ax.SeverityError, Summary: "-json and -f do not go together", Detail: "A document has an end. Leave one of them out."}
+	case c.globals.json:
+		sink = &logDocument{}
+	default:
+		sink = &logText{out: c.env.Stdout, notes: c.env.Stderr, escape: c.env.Terminals.Stdout}
+	}
+	if a.grep != "" {
+		re, err := regexp.Compile(a.grep)
+		if err != nil {
+			return ax.Diagnostic{Severity: ax.SeverityError, Summary: "-grep is no regular expression", Detail: upper(err.Error()) + "."}
+		}
+		sink = &logGrep{next: sink, re: re}
+	}
+	s, err := c.open(ctx, OpenOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	l, err := c.begun(ctx, s, a)
+	if err != nil {
+		return err
+	}
+	reader, err := logReader(ctx, s, l)
+	if err != nil {
+		return err
+	}
+	q := logs.Query{Instance: a.id, Attempt: a.attempt, FromMs: l.ClaimedMs, ToMs: l.StoppedMs}
+	if a.follow {
+		err = reader.Follow(ctx, q, func() (bool, error) { return over(ctx, s, a.id) }, sink.chunk)
+	} else {
+		err = reader.Read(q, sink.chunk)
+	}
+	if end := sink.end(); err == nil {
+		err = end
+	}
+	return c.logsEnd(ctx, err, sink)
+}
+
+// begun returns the instance's life. With -f it waits until the instance has
+// been handed to a host, or has ended without that.
+func (c *call) begun(ctx context.Context, s Store, a logsArgs) (ax.Life, error) {
+	for {
+		l, err := life(ctx, s, a.id)
+		if err != nil || !a.follow || l.Host != "" || l.Status.Final() {
+			return l, err
+		}
+		if err := pause(ctx, pollInterval); err != nil {
+			return l, err
+		}
+	}
+}
+
+// over reports whether nothing more can be printed: the instance has ended and
+// its processes are gone.
+func over(ctx context.Context, s Store, id int64) (bool, error) {
+	l, err := life(ctx, s, id)
+	return err == nil && l.Status.Final() && (l.StoppedMs != 0 || l.HandedMs == 0), err
+}
+
+// logReader finds the data folder of the host that ran the instance.
+func logReader(ctx context.Context, s Store, l ax.Life) (*logs.Reader, error) {
+	if l.Host == "" && len(l.Attempts) == 0 {
+		return nil, ax.Diagnostic{
+			Severity: ax.SeverityError,
+			Summary:  fmt.Sprintf("Instance %d printed nothing", l.ID),
+			Detail:   fmt.Sprintf("It was never started: it is %s.", statusWord(l.Instance)),
+		}
+	}
+	name := l.Host
+	if name == "" {
+		name = l.Attempts[len(l.Attempts)-1].Host
+	}
+	hosts, err := s.Hosts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range hosts {
+		if h.Name == name {
+			return logs.NewReader(h.DataDir), nil
+		}
+	}
+	return nil, ax.WithHint(fmt.Errorf("host %q, which ran instance %d, is not in the store", name, l.ID),
+		"its data folder is not known; look for its logs there")
+}
+
+func (c *call) logsEnd(ctx context.Context, err error, sink logSink) error {
+	var i *Interrupt
+	switch {
+	case err != nil && errors.As(context.Cause(ctx), &i):
+		return exit(i.Code)
+	case errors.Is(err, fs.ErrPermission):
+		return ax.WithHint(err, "the logs belong to the user that axd runs as; run axctl logs as that user")
+	case err != nil:
+		return err
+	}
+	if doc, ok := sink.(interface{ document() document }); ok && c.globals.json {
+		return c.printJSON(doc.document())
+	}
+	return nil
+}
+
+// pollInterval is how often a command that waits looks at the store.
+const pollInterval = 200 * time.Millisecond
+
+// pause waits for d, or returns why ctx ended.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// logSink takes the chunks of an output in order.
+type logSink interface {
+	chunk(logs.Chunk) error
+	end() error
+}
+
+// logText writes the bytes as they were printed; for a terminal, control
+// characters are escaped. What ax notes about an output goes to stderr.
+type logText struct {
+	out, notes io.Writer
+	escape     bool
+	part       []byte // of a character that a chunk cut in two
+	stream     logs.Stream
+}
+
+func (t *logText) chunk(ch logs.Chunk) error {
+	if ch.Stream == logs.Note {
+		_, err := fmt.Fprintf(t.notes, "ax: %s\n", clean(string(bytes.TrimSpace(ch.Data))))
+		return err
+	}
+	if !t.escape {
+		return t.write(ch.Data)
+	}
+	if ch.Stream != t.stream {
+		if err := t.end(); err != nil {
+			return err
+		}
+	}
+	data := append(t.part, ch.Data...)
+	whole := wholeRunes(data)
+	t.part, t.stream = bytes.Clone(data[whole:]), ch.Stream
+	return t.write(escapeLog(data[:whole]))
+}
+
+func (t *logText) write(data []byte) error {
+	if _, err := t.out.Write(data); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+func (t *logText) end() error {
+	rest := t.part
+	t.part = nil
+	return t.write(escapeLog(rest))
+}
+
+// wholeRunes returns how much of data ends with a whole character.
+func wholeRunes(data []byte) int {
+	for back := 1; back <= min(utf8.UTFMax-1, len(data)); back++ {
+		tail := data[len(data)-back:]
+		if utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return len(data) - back
+			}
+			break
+		}
+	}
+	return len(data)
+}
+
+// escapeLog keeps line ends and tabs, and escapes what else is no plain text.
+func escapeLog(data []byte) []byte {
+	var b bytes.Buffer
+	for len(data) > 0 {
+		i := bytes.IndexAny(data, "\n\t")
+		if i < 0 {
+			i = len(data)
+		}
+		b.WriteString(clean(string(bytes.TrimSuffix(data[:i], []byte("\r")))))
+		if i == len(data) {
+			break
+		}
+		b.WriteByte(data[i])
+		data = data[i+1:]
+	}
+	return b.Bytes()
+}
+
+// maxGrepLine bounds a line that is searched; longer ones are searched in
+// pieces.
+const maxGrepLine = 1 << 20
+
+// logGrep passes on only lines that match. Lines of the two streams and of
+// different attempts are kept apart.
+type logGrep struct {
+	next logSink
+	re   *regexp.Regexp
+	part logs.Chunk // the beginning of a line
+}
+
+func (g *logGrep) chunk(ch logs.Chunk) error {
+	if g.part.Attempt != ch.Attempt || g.part.Stream != ch.Stream {
+		if err := g.end(); err != nil {
+			return err
+		}
+	}
+	data := append(g.part.Data, ch.Data...)
+	g.part = ch
+	for {
+		i := bytes.IndexByte(data, '\n')
+		if i < 0 && len(data) < maxGrepLine {
+			g.part.Data = bytes.Clone(data)
+			return nil
+		}
+		if i < 0 {
+			i = len(data) - 1
+		}
+		if err := g.line(data[:i+1]); err != nil {
+			return err
+		}
+		data = data[i+1:]
+	}
+}
+
+func (g *logGrep) line(line []byte) error {
+	if !g.re.Match(bytes.TrimRight(line, "\r\n")) {
+		return nil
+	}
+	ch := g.part
+	ch.Data = line
+	return g.next.chunk(ch)
+}
+
+func (g *logGrep) end() error {
+	line := g.part.Data
+	g.part.Data = nil
+	if len(line) == 0 {
+		return nil
+	}
+	return g.line(line)
+}
+
+func (g *logGrep) document() document {
+	if d, ok := g.next.(*logDocument); ok {
+		return d.document()
+	}
+	return nil
+}
+
+// logDocument collects chunks for -json.
+type logDocument struct{ chunks []document }
+
+func (d *logDocument) chunk(ch logs.Chunk) error {
+	doc := document{"at": stamp(ch.AtMs, nil), "at_ms": ch.AtMs, "attempt": ch.Attempt, "stream": ch.Stream.String()}
+	if utf8.Valid(ch.Data) {
+		doc["text"] = string(ch.Data)
+	} else {
+		doc["base64"] = bytes.Clone(ch.Data)
+	}
+	d.chunks = append(d.chunks, doc)
+	return nil
+}
+
+func (d *logDocument) end() error { return nil }
+
+func (d *logDocument) document() document { return document{"chunks": list(d.chunks)} }

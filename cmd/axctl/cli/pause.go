@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/axctl/ax"
+)
+
+type pauseArgs struct {
+	address string
+	reason  string
+	length  string
+	until   string
+}
+
+func pauseCommand(c *call) *cobra.Command {
+	var a pauseArgs
+	cmd := &cobra.Command{
+		Use:   "pause ADDRESS -reason=TEXT",
+		Short: "Keep a task from firing until someone resumes it, or for a time",
+		Long: "pause keeps a task from firing. What runs goes on, and trigger still works. Plans\n" +
+			"show the hold and never change it. What becomes of the slots that pass meanwhile is\n" +
+			"the task's misfire.on_resume (skip, unless it says otherwise).",
+		Args: argumentCount(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.address = args[0]
+			result, err := c.pause(cmd.Context(), a)
+			if err != nil {
+				return err
+			}
+			return c.print(result)
+		},
+	}
+	cmd.Flags().StringVar(&a.reason, "reason", "", "why, for whoever sees it later (needed)")
+	cmd.Flags().StringVar(&a.length, "for", "", "resume by itself after so long: 2h, 7d")
+	cmd.Flags().StringVar(&a.until, "until", "", "resume by itself at this instant")
+	return cmd
+}
+
+func (c *call) pause(ctx context.Context, a pauseArgs) (holdResult, error) {
+	switch {
+	case a.reason == "":
+		return holdResult{}, ax.Diagnostic{Severity: ax.SeverityError, Summary: "-reason is missing", Detail: "Say why, for whoever finds the task paused: -reason=\"disk is full\"."}
+	case a.length != "" && a.until != "":
+		return holdResult{}, ax.Diagnostic{Severity: ax.SeverityError, Summary: "-for and -until do not go together", Detail: "Both say when the pause ends."}
+	}
+	s, err := c.open(ctx, OpenOptions{})
+	if err != nil {
+		return holdResult{}, err
+	}
+	defer s.Close()
+	t, err := resolve(ctx, s, a.address, false)
+	if err != nil {
+		return holdResult{}, err
+	}
+	hold := ax.Hold{Kind: ax.HoldPaused, Who: c.env.User, SinceMs: c.nowMs(), Reason: a.reason}
+	if hold.UntilMs, err = c.pauseEnd(a, t); err != nil {
+		return holdResult{}, err
+	}
+	if err := s.Hold(ctx, t.ID, hold); err != nil {
+		return holdResult{}, fmt.Errorf("pause %s: %w", t.Address(), err)
+	}
+	r := holdResult{before: t.Row.Hold, running: t.Row.Active}
+	t.Row.Hold = &hold
+	r.task = t
+	return r, nil
+}
+
+// pauseEnd reads when a pause ends; 0 never.
+func (c *call) pauseEnd(a pauseArgs, t task) (int64, error) {
+	now := c.env.Now()
+	var until int64
+	switch {
+	case a.length != "":
+		d, err := parseLength(a.length)
+		if err != nil || d == 0 {
+			return 0, ax.Diagnostic{Severity: ax.SeverityError, Summary: fmt.Sprintf("-for: %q is no length of time", a.length), Detail: "Write it like 30m, 2h or 7d."}
+		}
+		until = now.Add(d).UnixMilli()
+	case a.until != "":
+		var err error
+		if until, err = parseInstant("until", a.until, t.Zone, now); err != nil {
+			return 0, err
+		}
+	default:
+		return 0, nil
+	}
+	if until <= now.UnixMilli() {
+		return 0, ax.Diagnostic{Severity: ax.SeverityError, Summary: "The pause would be over already", Detail: when(until, t.Zone) + " is not after now."}
+	}
+	return until, nil
+}
+
+// holdResult is a task with the hold it has now, and the one it had.
+type holdResult struct {
+	task    task
+	before  *ax.Hold
+	running int
+}
+
+func (r holdResult) human(s *screen) {
+	t := r.task
+	s.line("%s is %s", clean(t.Address()), s.hold(*t.Row.Hold, t.Zone))
+	if r.before != nil {
+		s.line("This takes the place of: %s", s.hold(*r.before, t.Zone))
+	}
+	if r.running > 0 {
+		s.line("%s running; axctl cancel ends them.", plural(r.running, "instance"))
+	}
+}
+
+func (r holdResult) json() document {
+	return document{"address": r.task.Address(), "hold": holdJSON(r.task.Row.Hold, r.task.Zone)}
+}

@@ -1,0 +1,92 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/cmd/axctl/cli"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"axctl": axctl})
+}
+
+// axctl is the program as cmd/axctl has it, with a terminal and a clock that
+// scripts can set: AXTEST_TTY lists the streams that are terminals, AXTEST_NOW
+// is the instant.
+func axctl() {
+	env, err := cli.System("v0.0.0-test", open)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	env.User, env.Host = "ada", "host1"
+	tty := os.Getenv("AXTEST_TTY")
+	env.Terminals = cli.Terminals{
+		Stdin:  strings.Contains(tty, "stdin"),
+		Stdout: strings.Contains(tty, "stdout"),
+		Stderr: strings.Contains(tty, "stderr"),
+	}
+	if text := os.Getenv("AXTEST_NOW"); text != "" {
+		now, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			panic(err)
+		}
+		env.Now = func() time.Time { return now }
+	}
+	ctx, stop := cli.WithSignals(context.Background())
+	code := cli.Main(ctx, env)
+	stop()
+	os.Exit(code)
+}
+
+func open(context.Context, string, cli.OpenOptions) (cli.Store, error) {
+	return nil, ax.ErrNoStore
+}
+
+// Each script shows one command, or one promise. Commands: axctl, and
+//
+//	code N axctl ARGS...   the command must end with exactly this exit code
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("UPDATE") != "",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code": code,
+		},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("LANG", "C")
+			return nil
+		},
+	})
+}
+
+// code runs a command and compares its exit code.
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N command args...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := "0"
+	if err != nil {
+		got = err.Error()
+		var exit interface{ ExitCode() int }
+		if errors.As(err, &exit) {
+			got = fmt.Sprint(exit.ExitCode())
+		}
+	}
+	if got != args[0] {
+		ts.Fatalf("exit code %s, want %s", got, args[0])
+	}
+}

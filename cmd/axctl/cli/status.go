@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/axctl/ax"
+)
+
+// overdueMs is how late a slot may be claimed before people are told. axd
+// claims within its tick; a minute is far beyond that.
+const overdueMs = 60_000
+
+func statusCommand(c *call) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show the store, whether axd runs, and what is about to fire",
+		Args:  argumentCount(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			result, err := c.status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return c.print(result)
+		},
+	}
+}
+
+type statusResult struct {
+	store   string
+	info    ax.StoreInfo
+	running bool
+	hosts   []ax.Host // those that run
+	tasks   []task
+	counts  map[ax.Status]int64
+	overdue []task
+	coming  []firing
+	nowMs   int64
+}
+
+func (c *call) status(ctx context.Context) (statusResult, error) {
+	r := statusResult{store: c.storeName(), running: c.daemonRuns(), nowMs: c.nowMs()}
+	s, err := c.open(ctx, OpenOptions{ReadOnly: true})
+	if err != nil {
+		return r, err
+	}
+	defer s.Close()
+	if r.info, err = s.Info(ctx); err != nil {
+		return r, err
+	}
+	hosts, err := s.Hosts(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.hosts = liveHosts(hosts, r.running)
+	if r.counts, err = s.Counts(ctx); err != nil {
+		return r, err
+	}
+	if r.tasks, err = tasks(ctx, s, false); err != nil {
+		return r, err
+	}
+	r.overdue = overdue(r.tasks, r.nowMs)
+	r.coming, err = soonest(r.tasks, 0, 3)
+	return r, err
+}
+
+// overdue returns the tasks that should have fired by now and did not.
+func overdue(all []task, nowMs int64) []task {
+	var late []task
+	for _, t := range all {
+		if t.Row.Enabled && t.Row.Hold == nil && t.Row.NextMs != 0 && t.Row.NextMs < nowMs-overdueMs {
+			late = append(late, t)
+		}
+	}
+	return late
+}
+
+func (r statusResult) human(s *screen) {
+	s.line("store      %s (serial %d)", r.store, r.info.Serial)
+	switch {
+	case len(r.hosts) > 0:
+		for _, h := range r.hosts {
+			s.line("axd        runs on %s since %s (pid %d, version %s)", clean(h.Name), s.at(h.StartedMs, nil), h.PID, h.Version)
+		}
+	case r.running:
+		s.line("axd        runs")
+	default:
+		s.line("axd        does not run: nothing fires until it does")
+	}
+	held, disabled := 0, 0
+	for _, t := range r.tasks {
+		switch {
+		case t.Row.Hold != nil:
+			held++
+		case !t.Row.Enabled:
+			disabled++
+		}
+	}
+	s.line("tasks      %d, of them %d held by people, %d disabled", len(r.tasks), held, disabled)
+	s.line("instances  %d running, %d waiting", r.counts[ax.StatusDispatched], r.counts[ax.StatusPending]+r.counts[ax.StatusWaiting])
+	for i, f := range r.coming {
+		s.line("%-10s %s  %s", first(i, "next"), s.at(f.dueMs, f.zone), clean(f.address))
+	}
+	for i, t := range r.overdue {
+		if i == 5 {
+			s.line("           and %d more", len(r.overdue)-i)
+			break
+		}
+		s.line("%-10s %s  due %s, %s ago", first(i, "overdue"), clean(t.Address()), s.at(t.Row.NextMs, t.Zone), span(r.nowMs-t.Row.NextMs))
+	}
+	s.holds(r.tasks)
+}
+
+// first is the word in the first line of a group, and nothing in the others.
+func first(i int, word string) string {
+	if i > 0 {
+		return ""
+	}
+	return word
+}
+
+func (r statusResult) json() document {
+	hosts, late := []document{}, []document{}
+	for _, h := range r.hosts {
+		hosts = append(hosts, document{
+			"name": h.Name, "pid": h.PID, "version": h.Version, "tzdata": h.TZData, "data_dir": h.DataDir, "listen": h.Listen,
+			"started": stamp(h.StartedMs, nil), "started_ms": h.StartedMs,
+		})
+	}
+	for _, t := range r.overdue {
+		late = append(late, objectJSON(t))
+	}
+	counts := document{}
+	for _, st := range ax.Statuses {
+		if !st.Final() {
+			counts[string(st)] = r.counts[st]
+		}
+	}
+	doc := nextResult{firings: r.coming}.json()
+	doc["store"], doc["store_id"], doc["serial"], doc["schema_version"] = r.info.URL, r.info.ID, r.info.Serial, r.info.SchemaVersion
+	doc["axd_running"], doc["hosts"], doc["tasks"], doc["instances"], doc["overdue"] = r.running, hosts, len(r.tasks), counts, late
+	return doc
+}
