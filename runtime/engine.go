@@ -1,13 +1,20 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/runtime/claim"
+	"github.com/axctl/ax/runtime/dispatch"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 )
 
 // Config is what an Engine works with. The ports, Host, Boot, Incarnation and
@@ -89,26 +96,161 @@ type Stats struct {
 
 // Engine runs claim and dispatch.
 type Engine struct {
-	cfg Config
+	cfg        Config
+	outage     *outage
+	journal    *dispatch.Journal
+	claimer    *claim.Claimer
+	dispatcher *dispatch.Dispatcher
+	ready      atomic.Bool
+	run        atomic.Bool
 }
 
-// New checks cfg and opens the journal. It starts nothing.
+// New checks cfg and opens the journal, which Run closes. It starts nothing.
 func New(cfg Config) (*Engine, error) {
-	if cfg.Claims == nil {
-		return nil, errors.New("no store")
+	switch {
+	case cfg.Claims == nil || cfg.Dispatches == nil || cfg.Cancels == nil || cfg.Watcher == nil || cfg.Executors == nil:
+		return nil, errors.New("engine: a port is missing")
+	case cfg.Host == "" || cfg.Boot == "" || cfg.Incarnation == "" || cfg.JournalPath == "":
+		return nil, errors.New("engine: host, boot, incarnation and journal path are required")
 	}
-	return &Engine{cfg: cfg}, nil
+	cfg.Tick = cmp.Or(cfg.Tick, time.Second)
+	cfg.Scan = cmp.Or(cfg.Scan, 5*time.Second)
+	cfg.Poll = cmp.Or(cfg.Poll, 250*time.Millisecond)
+	cfg.Horizon = cmp.Or(cfg.Horizon, 5*time.Minute)
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.OnEvent == nil {
+		cfg.OnEvent = func(Event) {}
+	}
+	journal, left, err := dispatch.OpenJournal(cfg.JournalPath)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{cfg: cfg, journal: journal, outage: newOutage(cfg.Log, cfg.Registerer)}
+	e.dispatcher = dispatch.New(dispatch.Config{
+		Store:     patientDispatches{cfg.Dispatches, e.outage},
+		Cancels:   patientCancels{cfg.Cancels, e.outage},
+		Executors: cfg.Executors,
+		Journal:   journal, Left: left,
+		Host: cfg.Host, Boot: cfg.Boot, Incarnation: cfg.Incarnation,
+		Places: dispatch.Places(cfg.Pools, runtime.NumCPU()),
+		Tick:   cfg.Tick, Scan: cfg.Scan, Horizon: cfg.Horizon,
+		Now: cfg.Now, Log: cfg.Log.With("component", "dispatch"), Registerer: cfg.Registerer,
+		OnStarted: e.onStarted, OnEnded: e.onEnded,
+	})
+	e.claimer = claim.New(claim.Config{
+		Store:  patientClaims{cfg.Claims, e.outage},
+		Places: e.dispatcher,
+		Host:   cfg.Host, Boot: cfg.Boot,
+		Tick: cfg.Tick, Scan: cfg.Scan, Horizon: cfg.Horizon,
+		Now: cfg.Now, Log: cfg.Log.With("component", "claim"), Registerer: cfg.Registerer,
+		OnSkipped: e.onSkipped,
+	})
+	return e, nil
 }
 
-// Run works until ctx ends, or until all is done after Drain; then it returns
-// nil. Another error means that it cannot go on.
+// Run first settles what an earlier boot left, then claims and dispatches until
+// ctx ends, or until all is done after Drain; then it returns nil. Attempts that
+// run when ctx ends are settled by the next boot. It is called once.
 func (e *Engine) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
+	if e.run.Swap(true) {
+		return errors.New("engine: run twice")
+	}
+	err := e.work(ctx)
+	return errors.Join(err, e.journal.Close())
+}
+
+func (e *Engine) work(ctx context.Context) error {
+	if err := e.dispatcher.Recover(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("recover: %w", err)
+	}
+	e.ready.Store(true)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var g errgroup.Group
+	g.Go(func() error {
+		defer cancel() // all is done
+		return e.dispatcher.Run(ctx)
+	})
+	g.Go(func() error {
+		err := e.claimer.Run(ctx)
+		e.dispatcher.Drain() // nothing is claimed any more
+		return err
+	})
+	g.Go(func() error { return e.watch(ctx) })
+	return g.Wait()
+}
+
+// watch looks for commits of other processes.
+func (e *Engine) watch(ctx context.Context) error {
+	ticker := time.NewTicker(e.cfg.Poll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		changed, err := e.cfg.Watcher.Changed(ctx)
+		e.outage.note("look for changes", err)
+		switch {
+		case err != nil && !passing(err) && ctx.Err() == nil:
+			return fmt.Errorf("look for changes: %w", err)
+		case changed:
+			e.claimer.Wake()
+			e.dispatcher.Wake()
+		}
+	}
 }
 
 // Drain lets no new attempt start; Run returns when those that run have ended.
-func (e *Engine) Drain() {}
+// It is safe for concurrent use.
+func (e *Engine) Drain() { e.claimer.Drain() }
 
 // Stats tells the state now. It is safe for concurrent use and cheap.
-func (e *Engine) Stats() Stats { return Stats{} }
+func (e *Engine) Stats() Stats {
+	c, d := e.claimer.Stats(), e.dispatcher.Stats()
+	s := Stats{
+		Claimed: c.Claimed, Skipped: c.Skipped,
+		Started: d.Started, Ended: d.Ended, Lost: d.Lost,
+		Running: d.Running, Waiting: d.Waiting, JournalBytes: d.JournalBytes,
+		Ready: e.ready.Load(), StoreError: e.outage.String(),
+	}
+	if c.OldestMs > 0 {
+		s.LagMs = max(0, e.cfg.Now().UnixMilli()-c.OldestMs)
+	}
+	return s
+}
+
+func (e *Engine) onStarted(j ax.Job, s ax.Started) {
+	e.cfg.OnEvent(Event{
+		Kind: EventStarted, Ref: s.Ref, Stack: j.Stack, Task: j.Task, Attempt: s.Attempt,
+		DueMs: s.DueMs, StartedMs: s.StartedMs,
+	})
+}
+
+func (e *Engine) onEnded(j ax.Job, end ax.Ending) {
+	ev := Event{
+		Kind: EventEnded, Ref: end.Ref, Stack: j.Stack, Task: j.Task, Attempt: end.Attempt,
+		Status: end.Status, DueMs: end.DueMs, StartedMs: end.StartedMs, EndedMs: end.EndedMs,
+		ErrorClass: end.ErrorClass, Error: end.Error,
+	}
+	if end.Status == ax.StatusPending {
+		ev.Status, ev.WillRetry, ev.RetryMs = end.RetryStatus, true, end.NotBeforeMs
+	}
+	e.cfg.OnEvent(ev)
+}
+
+func (e *Engine) onSkipped(v *ax.TaskVersion, ref ax.Ref, reason ax.Reason, slots int) {
+	e.cfg.OnEvent(Event{
+		Kind: EventSkipped, Ref: ref, Stack: v.Stack, Task: ax.Address(ax.KindTask, v.Name),
+		Status: ax.StatusSkipped, Reason: reason, Slots: slots, DueMs: ref.DueMs,
+	})
+}
