@@ -13,10 +13,11 @@ import (
 	"github.com/axctl/ax"
 )
 
-// attributeDiffs compares two canonical definitions attribute by attribute, in
-// the order the language lists them. Before is nil on create; then what has its
-// default is left out. A before that cannot be read has no attributes.
-func attributeDiffs(before, after json.RawMessage) ([]AttributeDiff, error) {
+// Attributes compares two canonical definitions attribute by attribute, in the
+// order the language lists them. Before is nil on create; then what has its
+// default is left out. A before that cannot be read has no attributes; an after
+// that cannot is an error.
+func Attributes(before, after json.RawMessage) ([]AttributeDiff, error) {
 	old, err := attributes(before)
 	if err != nil {
 		old = attributeSet{}

@@ -81,7 +81,8 @@ func movement(read, found int) string {
 	}
 }
 
-// Shift is a planned effect that time has moved.
+// Shift is a planned effect that time has moved: a next fire that the change
+// computes, and that has passed since.
 type Shift struct {
 	Address  string
 	Before   string // the next fire the plan tells
@@ -91,7 +92,7 @@ type Shift struct {
 }
 
 // Refresh tells the same changes as of nowMs and the rows as they are now, and
-// which next fires are no longer those of p. It is a StaleError when p's read
+// which next fires are no longer those of p. It is an ax.ErrStale when p's read
 // set has moved.
 func (p *Plan) Refresh(stored ax.StackState, o Options, nowMs int64) (*Plan, []Shift, error) {
 	steps, err := p.steps(stored, nowMs)
@@ -108,7 +109,7 @@ func (p *Plan) Refresh(stored ax.StackState, o Options, nowMs int64) (*Plan, []S
 		c := &fresh.Changes[i]
 		was := c.Effects
 		c.Effects = s.effects(s.timetable(), inFlight[s.obj.ID], o.next())
-		if was.NextFireAfterMs != c.Effects.NextFireAfterMs {
+		if c.Effects.Moved && was.NextFireAfterMs != c.Effects.NextFireAfterMs {
 			shifts = append(shifts, Shift{
 				Address: c.Address, Before: was.NextFireAfter, BeforeMs: was.NextFireAfterMs,
 				After: c.Effects.NextFireAfter, AfterMs: c.Effects.NextFireAfterMs,

@@ -122,10 +122,10 @@ func (d *differ) add(p *Plan, c PlannedChange, obj ax.Object) error {
 	switch c.Action {
 	case ax.ActionCreate:
 		p.Counts.Added++
-		c.Attributes, err = attributeDiffs(nil, c.Definition)
+		c.Attributes, err = Attributes(nil, c.Definition)
 	case ax.ActionUpdate:
 		p.Counts.Changed++
-		c.Attributes, err = attributeDiffs(obj.Definition, c.Definition)
+		c.Attributes, err = Attributes(obj.Definition, c.Definition)
 	case ax.ActionDelete:
 		p.Counts.Deleted++
 	default:
