@@ -71,6 +71,11 @@ func (s *Store) Revision(_ context.Context, applyID string) (ax.Revision, error)
 // Apply implements ax.Definitions. An apply id that was committed before gives
 // the answer it had.
 func (s *Store) Apply(_ context.Context, cs ax.ChangeSet) (ax.Applied, error) {
+	for _, c := range cs.Changes {
+		if c.Action != ax.ActionDelete && c.Task == nil {
+			return ax.Applied{}, fmt.Errorf("change of %s has no task", ax.Address(c.Kind, c.Name))
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r, ok := s.revisions[cs.ApplyID]; ok {
@@ -197,17 +202,19 @@ func (s *Store) change(cs ax.ChangeSet, c ax.Change, r ax.Revision) {
 		}
 		o.versions = append(o.versions, v)
 	}
-	if c.Task != nil {
+	o.Row.LockVersion++
+	if !deleted {
 		s.changeTask(o, *c.Task, cs.NowMs)
+		return
 	}
-	if deleted {
-		o.Row.NextMs = 0
-		s.skipWaiting(o, ax.ReasonDeleted, cs.NowMs)
+	if c.Task != nil && c.Task.Timetable != nil {
+		s.moveTimetable(o, *c.Task.Timetable, cs.NowMs)
 	}
+	o.Row.NextMs = 0
+	s.skipWaiting(o, ax.ReasonDeleted, cs.NowMs)
 }
 
 func (s *Store) changeTask(o *object, t ax.TaskChange, nowMs int64) {
-	o.Row.LockVersion++
 	o.Row.Enabled, o.maxActive, o.overlap = t.Enabled, t.MaxActive, t.Overlap
 	if t.SkipPending != ax.ReasonNone {
 		s.skipWaiting(o, t.SkipPending, nowMs)

@@ -1,0 +1,253 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/runtime/rules"
+)
+
+// DueTasks implements ax.Claims.
+func (s *Store) DueTasks(ctx context.Context, untilMs int64, after ax.DueCursor, limit int) ([]ax.DueTask, error) {
+	var due []ax.DueTask
+	err := s.read(ctx, func(c *conn) error {
+		return c.query(ctx, func(r *row) error { due = append(due, scanDue(r)); return nil },
+			`SELECT object_id, version, next_fire_time, last_slot, lock_version FROM task
+			WHERE next_fire_time IS NOT NULL AND enabled = 1 AND hold IS NULL
+				AND next_fire_time <= ? AND (next_fire_time, object_id) > (?, ?)
+			ORDER BY next_fire_time, object_id LIMIT ?`, untilMs, after.NextMs, after.TaskID, limit)
+	})
+	return due, err
+}
+
+func scanDue(r *row) ax.DueTask {
+	return ax.DueTask{TaskID: r.int64(), Version: r.int(), NextMs: r.int64(), LastSlotMs: r.int64(), LockVersion: r.int64()}
+}
+
+// ReloadTasks implements ax.Claims.
+func (s *Store) ReloadTasks(ctx context.Context, ids []int64) ([]ax.DueTask, error) {
+	var due []ax.DueTask
+	err := s.read(ctx, func(c *conn) error {
+		for _, id := range ids {
+			err := c.query(ctx, func(r *row) error { due = append(due, scanDue(r)); return nil },
+				`SELECT t.object_id, t.version, t.next_fire_time, t.last_slot, t.lock_version
+				FROM task t JOIN object o ON o.id = t.object_id
+				WHERE t.object_id = ? AND t.enabled = 1 AND t.hold IS NULL AND o.deleted_ms IS NULL`, id)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return due, err
+}
+
+// EndingHolds implements ax.Claims.
+func (s *Store) EndingHolds(ctx context.Context, untilMs int64) ([]ax.HeldTask, error) {
+	var held []ax.HeldTask
+	err := s.read(ctx, func(c *conn) error {
+		return c.query(ctx, func(r *row) error {
+			held = append(held, ax.HeldTask{DueTask: scanDue(r), Enabled: r.flag(), Hold: scanHold(r)})
+			return nil
+		}, `SELECT t.object_id, t.version, t.next_fire_time, t.last_slot, t.lock_version, t.enabled,
+				h.kind, h.who, h.since_ms, h.until_ms, h.reason
+			FROM hold h JOIN task t ON t.object_id = h.task_id JOIN object o ON o.id = h.task_id
+			WHERE h.until_ms IS NOT NULL AND h.until_ms <= ? AND o.deleted_ms IS NULL ORDER BY t.object_id`, untilMs)
+	})
+	return held, err
+}
+
+// Claim implements ax.Claims.
+func (s *Store) Claim(ctx context.Context, firings []ax.Firing) ([]ax.Claimed, error) {
+	var claimed []ax.Claimed
+	rows := 0
+	for _, f := range firings {
+		rows += max(1, len(f.Starts))
+	}
+	err := s.write(ctx, rows, func(t *tx) error {
+		claimed = make([]ax.Claimed, len(firings))
+		for i, f := range firings {
+			var err error
+			if claimed[i], err = claim(t, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil
+}
+
+// hotRow is what the overlap rule reads and a claim changes.
+type hotRow struct {
+	active, waiting, maxActive int
+}
+
+// claim accounts for the due slots of one task. Most firings find their task
+// idle and begin at once, so that is tried first, without reading the row; the
+// rule is asked in either case.
+func claim(t *tx, f ax.Firing) (ax.Claimed, error) {
+	if f.ExpectNextMs == 0 {
+		return ax.Claimed{Lost: true}, nil
+	}
+	if len(f.Starts) == 1 && f.Starts[0].Place != nil && !f.Starts[0].CatchUp && rules.Admit(f.Overlap, 0, 0, 1) == rules.Begin {
+		n, err := t.exec(`UPDATE task SET next_fire_time = ?, last_slot = MAX(COALESCE(last_slot, 0), ?), lock_version = lock_version + 1,
+				active = active + 1
+			WHERE object_id = ? AND lock_version = ? AND next_fire_time = ? AND active = 0 AND waiting = 0 AND max_active > 0
+				AND enabled = 1 AND hold IS NULL`,
+			null(f.NextMs), f.LastSlotMs, f.TaskID, f.ExpectLockVersion, f.ExpectNextMs)
+		if err != nil {
+			return ax.Claimed{}, err
+		}
+		if n == 1 {
+			born := ax.Born{Status: ax.StatusDispatched, Ref: slotRef(f.TaskID, f.Starts[0].DueMs)}
+			if err := insertDispatched(t, &born.Ref, f.Version, *f.Starts[0].Place); err != nil {
+				return ax.Claimed{}, err
+			}
+			return ax.Claimed{LockVersion: f.ExpectLockVersion + 1, Born: []ax.Born{born}}, insertSkipped(t, f.TaskID, f.Skipped)
+		}
+	}
+	return claimBusy(t, f)
+}
+
+func claimBusy(t *tx, f ax.Firing) (ax.Claimed, error) {
+	var hot *hotRow
+	err := t.query(func(r *row) error {
+		hot = &hotRow{r.int(), r.int(), r.int()}
+		return nil
+	}, `SELECT active, waiting, max_active FROM task
+		WHERE object_id = ? AND lock_version = ? AND next_fire_time = ? AND enabled = 1 AND hold IS NULL`,
+		f.TaskID, f.ExpectLockVersion, f.ExpectNextMs)
+	if err != nil {
+		return ax.Claimed{}, err
+	}
+	used, err := slotUsed(t, f)
+	if hot == nil || used || err != nil {
+		return ax.Claimed{Lost: true}, err
+	}
+	c := ax.Claimed{LockVersion: f.ExpectLockVersion + 1}
+	for _, st := range f.Starts {
+		born, err := start(t, f, st, hot)
+		if err != nil {
+			return ax.Claimed{}, err
+		}
+		c.Born = append(c.Born, born)
+	}
+	_, err = t.exec(`UPDATE task SET next_fire_time = ?, last_slot = NULLIF(MAX(COALESCE(last_slot, 0), ?), 0), lock_version = lock_version + 1,
+			active = ?, waiting = ? WHERE object_id = ?`,
+		null(f.NextMs), f.LastSlotMs, hot.active, hot.waiting, f.TaskID)
+	if err != nil {
+		return ax.Claimed{}, err
+	}
+	return c, insertSkipped(t, f.TaskID, f.Skipped)
+}
+
+// slotUsed reports whether a slot of f has an instance. The compare-and-set
+// makes that impossible; if it ever is not, the firing is lost and no other.
+func slotUsed(t *tx, f ax.Firing) (used bool, err error) {
+	seen := map[int64]bool{}
+	for _, st := range f.Starts {
+		used = used || seen[st.DueMs]
+		seen[st.DueMs] = true
+		err := t.query(func(*row) error { used = true; return nil },
+			`SELECT 1 FROM instance WHERE due_ms = ?1 AND task_id = ?2 AND slot_key = 's:' || ?1`, st.DueMs, f.TaskID)
+		if err != nil {
+			return false, err
+		}
+	}
+	return used, nil
+}
+
+// start lets one slot be born as the overlap rule says. It moves the counters
+// in hot, which the caller writes.
+func start(t *tx, f ax.Firing, st ax.FiringStart, hot *hotRow) (ax.Born, error) {
+	born := ax.Born{Ref: slotRef(f.TaskID, st.DueMs), Status: ax.StatusPending}
+	verdict := rules.Wait
+	if !st.CatchUp {
+		verdict = rules.Admit(f.Overlap, hot.active, hot.waiting, hot.maxActive)
+	}
+	var err error
+	switch verdict {
+	case rules.Begin:
+		if st.Place != nil {
+			born.Status = ax.StatusDispatched
+		}
+	case rules.Wait:
+	case rules.Skip:
+		born.Status, born.Reason = ax.StatusSkipped, ax.ReasonOverlap
+	case rules.TakePlace:
+		if born.Replaced, err = takePlace(t, f, hot); err == nil && born.Replaced == 0 {
+			born.Status, born.Reason = ax.StatusSkipped, ax.ReasonOverlap
+		}
+	case rules.CancelOldest:
+		born.Cancelled, err = cancelOldest(t, f)
+	}
+	if err != nil {
+		return ax.Born{}, err
+	}
+	switch born.Status {
+	case ax.StatusDispatched:
+		hot.active++
+		err = insertDispatched(t, &born.Ref, f.Version, *st.Place)
+	case ax.StatusPending:
+		hot.waiting++
+		err = insertWaiting(t, &born.Ref, waitingRow{f.Version, ax.InstanceSchedule, st.DueMs, f.NowMs})
+	case ax.StatusSkipped:
+		if err = insertSkippedSlot(t, &born.Ref, f.Version, born.Reason, f.NowMs); err == nil {
+			err = note(t, ax.Transition{
+				InstanceID: born.ID, AtMs: f.NowMs, Attempt: 1, To: ax.StatusSkipped, Actor: "claim", Cause: ax.CauseOverlap,
+			})
+		}
+	}
+	return born, err
+}
+
+// takePlace skips the newest waiting instance that is in no back-off and
+// returns its id, 0 if there is none.
+func takePlace(t *tx, f ax.Firing, hot *hotRow) (int64, error) {
+	all, err := waitingOf(t, f.TaskID, "schedule")
+	if err != nil {
+		return 0, err
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].attempt > 1 {
+			continue
+		}
+		hot.waiting--
+		n := ax.Transition{AtMs: f.NowMs, Actor: "claim", Cause: ax.CauseReplaced}
+		return all[i].ID, skipOne(t, all[i], ax.ReasonReplaced, n)
+	}
+	return 0, nil
+}
+
+// cancelOldest writes a cancel intent on the task's oldest running instance
+// and returns its id, 0 if there is none or it has one already.
+func cancelOldest(t *tx, f ax.Firing) (int64, error) {
+	var old ax.Ref
+	var by string
+	var attempt int
+	err := t.query(func(r *row) error {
+		old, by, attempt = scanRef(r), r.text(), r.int()
+		return nil
+	}, `SELECT i.id, i.due_ms, i.task_id, i.slot_key, i.cancel_by, i.attempt FROM instance i INDEXED BY instance_open
+		WHERE i.task_id = ? AND i.handed_ms IS NOT NULL AND i.stopped_ms IS NULL AND i.status = 'dispatched'
+		ORDER BY i.due_ms, i.slot_key LIMIT 1`, f.TaskID)
+	if err != nil || old.ID == 0 || by != "" {
+		return 0, err
+	}
+	_, err = t.exec(`UPDATE instance SET cancel_by = ? WHERE due_ms = ? AND task_id = ? AND slot_key = ? AND status = 'dispatched'`,
+		ax.CancelByOverlap, old.DueMs, old.TaskID, old.SlotKey)
+	if err != nil {
+		return 0, err
+	}
+	return old.ID, note(t, ax.Transition{
+		InstanceID: old.ID, AtMs: f.NowMs, Attempt: attempt, From: ax.StatusDispatched, To: ax.StatusDispatched,
+		Actor: "claim", Cause: ax.CauseReplaced,
+	})
+}
+
+func slotRef(taskID, dueMs int64) ax.Ref {
+	return ax.Ref{DueMs: dueMs, TaskID: taskID, SlotKey: ax.ScheduleSlotKey(dueMs)}
+}
