@@ -50,14 +50,20 @@ type Job struct {
 type Output struct {
 	Stdout io.Writer
 	Stderr io.Writer
-	Log    *slog.Logger // lines of text on Stderr
 	// Note adds a remark of the handler about the attempt, one line.
 	Note func(text string)
 }
 
+// Logger returns a logger that writes lines of text on Stderr.
+func (o Output) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(o.Stderr, nil)) }
+
 // Outputs are named results of an attempt for those that depend on it. Their
 // JSON is at most MaxOutputsBytes; larger outputs are dropped and marked.
 type Outputs map[string]any
+
+// OutputsDropped is the one output that stands in the place of outputs that
+// were too large or no JSON; its value says why.
+const OutputsDropped = "ax_dropped"
 
 // Bounds of what an attempt reports.
 const (

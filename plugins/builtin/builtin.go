@@ -6,15 +6,23 @@ import (
 	"fmt"
 
 	"github.com/axctl/ax/plugins"
+	"github.com/axctl/ax/plugins/builtin/http"
+	"github.com/axctl/ax/plugins/builtin/shell"
+	"github.com/axctl/ax/plugins/sdk"
 )
 
 // All returns the built-in handlers, by name. One executor serves each.
 func All() []plugins.Handler {
-	return nil
+	return []plugins.Handler{http.New(), shell.New()}
 }
 
 // Serve is the executor process of the built-in handler called name. It
 // returns an error when there is no such handler, and else never.
 func Serve(name string) error {
+	for _, h := range All() {
+		if h.Schema().Handler == name {
+			sdk.Serve(name, h)
+		}
+	}
 	return fmt.Errorf("no built-in handler %q", name)
 }

@@ -311,7 +311,7 @@ type Down struct {
 	Jobs          []*Job                 `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	Cancels       []*Cancel              `protobuf:"bytes,3,rep,name=cancels,proto3" json:"cancels,omitempty"`
 	Acks          []string               `protobuf:"bytes,4,rep,name=acks,proto3" json:"acks,omitempty"`      // batch numbers whose end is durable
-	Credit        uint64                 `protobuf:"varint,5,opt,name=credit,proto3" json:"credit,omitempty"` // more bytes of output the host will take
+	Credit        uint64                 `protobuf:"varint,5,opt,name=credit,proto3" json:"credit,omitempty"` // more output the host will take, see Hello.window
 	Drain         bool                   `protobuf:"varint,6,opt,name=drain,proto3" json:"drain,omitempty"`   // take no more jobs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -394,7 +394,7 @@ type Hello struct {
 	Secret        string                 `protobuf:"bytes,1,opt,name=secret,proto3" json:"secret,omitempty"` // as given in the executor's environment
 	Host          string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
 	Boot          string                 `protobuf:"bytes,3,opt,name=boot,proto3" json:"boot,omitempty"`
-	Window        uint64                 `protobuf:"varint,4,opt,name=window,proto3" json:"window,omitempty"` // bytes of output the host will take before credit
+	Window        uint64                 `protobuf:"varint,4,opt,name=window,proto3" json:"window,omitempty"` // output the host will take before credit, in bytes;
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -2,6 +2,24 @@
 // ax.proto, which is also its documentation.
 package proto
 
-// Version is the protocol version. A host speaks to executors of this version
-// and of the one before.
+// Version is the protocol version.
 const Version = 1
+
+// The handshake by which a program knows that a host started it.
+const (
+	CookieKey   = "AX_PLUGIN"
+	CookieValue = "f7b1c0de-ax-executor"
+	// SecretKey is the variable that carries the executor's secret, which the
+	// host repeats in the session's first message.
+	SecretKey = "AX_EXECUTOR_SECRET"
+)
+
+// MaxMessageBytes bounds one message. Both sides send at most about 1 MiB, but
+// for a single job with a large body.
+const MaxMessageBytes = 64 << 20
+
+// ChunkEnvelope is what a chunk costs of credit besides its data, in bytes.
+const ChunkEnvelope = 128
+
+// Cost is what the chunk costs of credit.
+func (x *Chunk) Cost() int { return len(x.GetData()) + ChunkEnvelope }

@@ -1,0 +1,268 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/axctl/ax/plugins"
+	"github.com/axctl/ax/plugins/sdk"
+	"golang.org/x/sys/unix"
+)
+
+// group is the process group of one attempt.
+type group struct {
+	handler   *Handler
+	job       sdk.Job
+	killAfter time.Duration
+	pid       int // of the main process, and the group's number
+	exited    chan struct{}
+	pipes     []*pipe
+	copies    sync.WaitGroup
+	end       unix.WaitStatus // of the main process, once reaped
+}
+
+// start begins the main process.
+func (g *group) start(argv, env []string, dir string, who user, stdin *os.File) error {
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = outW.Close() }()
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		_ = outR.Close()
+		return err
+	}
+	defer func() { _ = errW.Close() }()
+	p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
+		Dir: dir, Env: env, Files: []*os.File{stdin, outW, errW},
+		// The kernel kills the main process when the thread that started it
+		// ends. Nothing in this process ends threads, so that is when the
+		// executor dies.
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: who.credential},
+	})
+	if err != nil {
+		_, _ = outR.Close(), errR.Close()
+		return err
+	}
+	g.pid = p.Pid
+	_ = p.Release() // waited for by number, with the rest of the group
+	g.handler.track(g.pid, true)
+	g.exited = make(chan struct{})
+	go func() {
+		defer close(g.exited)
+		for errors.Is(unix.Waitid(unix.P_PID, g.pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+		}
+	}()
+	for _, c := range []struct {
+		r *os.File
+		w io.Writer
+	}{{outR, g.job.Output.Stdout}, {errR, g.job.Output.Stderr}} {
+		p := &pipe{r: c.r, w: c.w}
+		g.pipes = append(g.pipes, p)
+		g.copies.Go(p.copy)
+	}
+	return nil
+}
+
+// wait returns how the main process ended, once nothing of the attempt is left.
+func (g *group) wait(ctx context.Context) unix.WaitStatus {
+	grace := min(g.killAfter, graceAfterExit)
+	asked := false
+	select {
+	case <-g.exited:
+	case <-ctx.Done():
+		asked = true
+		grace = g.killAfter
+		if errors.Is(context.Cause(ctx), plugins.ErrHostGone) {
+			grace = 0
+		}
+		_ = unix.Kill(-g.pid, unix.SIGTERM)
+		_ = unix.Kill(-g.pid, unix.SIGCONT)
+		timer := time.NewTimer(grace)
+		began := time.Now()
+		select {
+		case <-g.exited:
+			grace -= time.Since(began)
+		case <-timer.C:
+			_ = unix.Kill(-g.pid, unix.SIGKILL)
+			<-g.exited
+			grace = 0
+		}
+		timer.Stop()
+	}
+	g.clear(asked, grace)
+	g.drain()
+	return g.end
+}
+
+// clear kills what is left of the attempt and returns when it is gone. Its
+// main process has exited and is not reaped yet.
+func (g *group) clear(asked bool, grace time.Duration) {
+	deadline := time.Now().Add(grace)
+	pause := time.Millisecond
+	noted := asked
+	for {
+		alive := g.reap()
+		left := g.detached()
+		if !alive && len(left) == 0 {
+			return
+		}
+		if !noted {
+			g.job.Output.Note("processes left by the main process are killed")
+			noted = true
+		}
+		if alive && !asked {
+			_ = unix.Kill(-g.pid, unix.SIGTERM)
+			asked = true
+		}
+		if alive && !time.Now().Before(deadline) {
+			_ = unix.Kill(-g.pid, unix.SIGKILL)
+		}
+		for _, pid := range left {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
+		time.Sleep(pause)
+		pause = min(2*pause, 50*time.Millisecond)
+	}
+}
+
+// reap takes in what has ended in the group and reports whether something is
+// left that has not. As long as that is so the group's number is its own.
+func (g *group) reap() (alive bool) {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-g.pid, &status, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return false
+		case pid == 0:
+			return true
+		case pid == g.pid:
+			g.end = status
+			g.handler.track(g.pid, false)
+		}
+	}
+}
+
+// detached returns the orphans that this process has adopted and that belong
+// to the attempt, by the batch number in their environment. The kernel gives
+// orphans to the first thread, so only its children are looked at.
+func (g *group) detached() []int {
+	self := strconv.Itoa(os.Getpid())
+	b, err := os.ReadFile("/proc/self/task/" + self + "/children")
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	for _, f := range bytes.Fields(b) {
+		pid, err := strconv.Atoi(string(f))
+		if err != nil || g.handler.tracked(pid) {
+			continue
+		}
+		environ, err := os.ReadFile("/proc/" + string(f) + "/environ")
+		if err == nil && hasVariable(environ, "AX_BATCH_NO="+g.job.BatchNo) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func hasVariable(environ []byte, kv string) bool {
+	for e := range bytes.SplitSeq(environ, []byte{0}) {
+		if string(e) == kv {
+			return true
+		}
+	}
+	return false
+}
+
+// drainPause is how long a silent pipe is still listened to when all the
+// attempt's processes are gone.
+const drainPause = 250 * time.Millisecond
+
+// drain waits until the output was read to its end. When some process that
+// could not be found still holds a pipe, it is left once it is silent.
+func (g *group) drain() {
+	done := make(chan struct{})
+	go func() {
+		g.copies.Wait()
+		close(done)
+	}()
+	tick := time.NewTicker(drainPause)
+	defer tick.Stop()
+	seen := make([]int64, len(g.pipes))
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		for i, p := range g.pipes {
+			if n := p.steps.Load(); n == seen[i] && n%2 == 1 && !p.left {
+				p.left = true
+				g.job.Output.Note("a process that is not of the attempt holds its output open")
+				_ = p.r.SetReadDeadline(time.Unix(1, 0))
+			} else {
+				seen[i] = n
+			}
+		}
+	}
+}
+
+// pipe copies one stream of the processes.
+type pipe struct {
+	r     *os.File
+	w     io.Writer
+	steps atomic.Int64 // odd while it waits for input
+	left  bool
+}
+
+func (p *pipe) copy() {
+	defer func() { _ = p.r.Close() }()
+	buf := make([]byte, 32<<10)
+	for {
+		p.steps.Add(1)
+		n, err := p.r.Read(buf)
+		p.steps.Add(1)
+		if n > 0 {
+			_, _ = p.w.Write(buf[:n])
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// startError says what kind of failure a failed start is.
+func startError(program string, err error) error {
+	err = fmt.Errorf("start %s: %w", program, err)
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return sdk.Resource(err)
+	case errors.Is(err, unix.ETXTBSY):
+		return sdk.Transient(err)
+	default:
+		return sdk.Permanent(err)
+	}
+}
+
+// signalName returns a signal's name without SIG.
+func signalName(s syscall.Signal) string {
+	if name := unix.SignalName(s); name != "" {
+		return strings.TrimPrefix(name, "SIG")
+	}
+	return strconv.Itoa(int(s))
+}

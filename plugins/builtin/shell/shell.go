@@ -1,0 +1,172 @@
+package shell
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/axctl/ax/plugins"
+	"github.com/axctl/ax/plugins/builtin/shell/schema"
+	"github.com/axctl/ax/plugins/sdk"
+)
+
+// Handler is the shell handler.
+type Handler struct {
+	mu    sync.Mutex
+	mains map[int]bool // process ids of attempts' main processes
+}
+
+var _ plugins.Handler = (*Handler)(nil)
+
+// New returns the shell handler.
+func New() *Handler { return &Handler{mains: map[int]bool{}} }
+
+// Schema implements plugins.Handler.
+func (h *Handler) Schema() plugins.Schema { return schema.Schema() }
+
+// body is the handler's block.
+type body struct {
+	Command     words             `json:"command"`
+	Script      string            `json:"script"`
+	Interpreter words             `json:"interpreter"`
+	Dir         string            `json:"dir"`
+	Env         map[string]string `json:"env"`
+	User        string            `json:"user"`
+	Stdin       string            `json:"stdin"`
+	OKCodes     []int             `json:"ok_codes"`
+}
+
+// words is a text or a list of texts.
+type words struct {
+	text string
+	list []string
+}
+
+func (w *words) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '[' {
+		return json.Unmarshal(b, &w.list)
+	}
+	return json.Unmarshal(b, &w.text)
+}
+
+func (w words) empty() bool { return w.text == "" && len(w.list) == 0 }
+
+// Run implements plugins.Handler.
+func (h *Handler) Run(ctx context.Context, job sdk.Job) (sdk.Outputs, error) {
+	in := body{OKCodes: []int{0}}
+	if err := json.Unmarshal(job.Body, &in); err != nil {
+		return nil, sdk.Permanent(fmt.Errorf("handler body: %w", err))
+	}
+	if in.Command.empty() == (in.Script == "") {
+		return nil, sdk.Permanent(errors.New("handler body: exactly one of command and script must be set"))
+	}
+	who, err := account(in.User)
+	if err != nil {
+		return nil, err
+	}
+	files, err := newFiles(in, who)
+	if err != nil {
+		return nil, err
+	}
+	defer files.close()
+	g, err := h.start(job, in, who, files)
+	if err != nil {
+		return nil, err
+	}
+	end := g.wait(ctx)
+	outputs, err := files.outputs(job)
+	switch {
+	case end.Signaled():
+		return outputs, fmt.Errorf("killed by signal %s", signalName(end.Signal()))
+	case !slices.Contains(in.OKCodes, end.ExitStatus()):
+		return outputs, fmt.Errorf("exit code %d", end.ExitStatus())
+	}
+	return outputs, err
+}
+
+// start begins the attempt's process in a process group of its own.
+func (h *Handler) start(job sdk.Job, in body, who user, files *files) (*group, error) {
+	env := environment(job, in.Env, who, files.output.Name())
+	argv, err := arguments(in, files.script, env)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := directory(in.Dir, who)
+	if err != nil {
+		return nil, err
+	}
+	g := &group{handler: h, job: job, killAfter: job.KillAfter}
+	if err := g.start(argv, env, dir, who, files.stdin); err != nil {
+		return nil, startError(argv[0], err)
+	}
+	return g, nil
+}
+
+// arguments returns what is executed, its program by path.
+func arguments(in body, script string, env []string) ([]string, error) {
+	var argv []string
+	switch {
+	case in.Command.text != "":
+		argv = []string{"/bin/sh", "-c", in.Command.text}
+	case len(in.Command.list) > 0:
+		argv = slices.Clone(in.Command.list)
+	case in.Interpreter.text != "":
+		argv = []string{in.Interpreter.text, script}
+	case len(in.Interpreter.list) > 0:
+		argv = append(slices.Clone(in.Interpreter.list), script)
+	default:
+		argv = []string{"/bin/sh", script}
+	}
+	path, err := lookPath(argv[0], env)
+	if err != nil {
+		return nil, sdk.Permanent(err)
+	}
+	argv[0] = path
+	return argv, nil
+}
+
+// directory returns where the process starts.
+func directory(dir string, who user) (string, error) {
+	if dir == "" {
+		if info, err := os.Stat(who.home); err == nil && info.IsDir() {
+			return who.home, nil
+		}
+		return "/", nil
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("dir %s does not exist", dir)
+	case err != nil:
+		return "", fmt.Errorf("dir: %w", err)
+	case !info.IsDir():
+		return "", sdk.Permanent(fmt.Errorf("dir %s is no directory", dir))
+	}
+	return dir, nil
+}
+
+// track remembers the main process of an attempt until it is reaped.
+func (h *Handler) track(pid int, alive bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if alive {
+		h.mains[pid] = true
+	} else {
+		delete(h.mains, pid)
+	}
+}
+
+func (h *Handler) tracked(pid int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mains[pid]
+}
+
+// graceAfterExit is the most that processes get, after the main one exited by
+// itself, between TERM and KILL.
+const graceAfterExit = 2 * time.Second

@@ -1,0 +1,207 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/axctl/ax/plugins"
+	pb "github.com/axctl/ax/plugins/proto"
+)
+
+// Words of the protocol for how an attempt ended.
+const (
+	statusSuccess   = "success"
+	statusFailed    = "failed"
+	statusTimeout   = "timeout"
+	statusCancelled = "cancelled"
+	classTimeout    = "timeout"
+	classCancelled  = "cancelled"
+)
+
+// attempt is one job's entry in the ledger.
+type attempt struct {
+	job     *pb.Job
+	handler plugins.Handler
+	out     output
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+
+	// Guarded by Executor.mu.
+	result
+	started int64
+	stopped int64
+	said    pb.Kind // the last that this session was told
+	marked  bool    // has news for it
+	acked   bool    // its end is durable; stopped is still to be told
+}
+
+// result is how an attempt ended. The first one stands.
+type result struct {
+	ended   int64 // 0: not yet
+	status  string
+	class   string
+	error   string
+	outputs []byte
+}
+
+func (e *Executor) newAttempt(j *pb.Job, h plugins.Handler, now int64) *attempt {
+	a := &attempt{job: j, handler: h, started: now}
+	a.ctx, a.cancel = context.WithCancelCause(e.ctx)
+	a.out.queue, a.out.job, a.out.now, a.out.ctx = e.queue, j, e.nowMs, a.ctx
+	a.out.head, a.out.tail.max = e.opts.OutputHead, e.opts.OutputTail
+	return a
+}
+
+// run does the attempt and enters its end.
+func (e *Executor) run(a *attempt) {
+	defer e.running.Done()
+	if t := a.job.TimeoutMs; t > 0 {
+		limit := time.Duration(t) * time.Millisecond
+		timer := time.AfterFunc(limit, func() {
+			e.interrupt(a, ErrTimeout, fmt.Sprintf("timed out after %s", limit))
+		})
+		defer timer.Stop()
+	}
+	outputs, err := e.call(a)
+	r := result{status: statusSuccess}
+	if err != nil {
+		r.status, r.class = statusFailed, string(plugins.Classify(err))
+		r.error = clean(err.Error(), plugins.MaxErrorBytes)
+	}
+	r.outputs = encode(a, outputs)
+	a.cancel(nil)
+	a.out.close()
+
+	e.mu.Lock()
+	a.stopped = e.nowMs()
+	if a.ended == 0 {
+		r.ended = a.stopped
+		a.result = r
+	}
+	e.mark(a)
+	e.mu.Unlock()
+	e.wake()
+}
+
+// interrupt ends an attempt that has not ended, at once, and tells its
+// handler why.
+func (e *Executor) interrupt(a *attempt, cause error, detail string) {
+	r := result{status: statusCancelled, class: classCancelled}
+	if errors.Is(cause, ErrTimeout) {
+		r = result{status: statusTimeout, class: classTimeout}
+	}
+	if detail == "" {
+		detail = cause.Error()
+	}
+	r.error = clean(detail, plugins.MaxErrorBytes)
+	e.mu.Lock()
+	if a.ended != 0 {
+		e.mu.Unlock()
+		return
+	}
+	r.ended = e.nowMs()
+	a.result = r
+	e.mark(a)
+	e.mu.Unlock()
+	e.wake()
+	a.cancel(cause)
+}
+
+// report says what the session was not told of a yet. Called with mu held.
+func (e *Executor) report(a *attempt) *pb.Report {
+	r := &pb.Report{
+		BatchNo: a.job.BatchNo, StartedMs: a.started,
+		OutputBytes: a.out.bytes.Load(), OutputDropped: a.out.dropped.Load(),
+	}
+	switch {
+	case a.ended == 0:
+		r.Kind = pb.Kind_KIND_STARTED
+	case a.said == pb.Kind_KIND_ENDED:
+		r.Kind = pb.Kind_KIND_STOPPED
+		r.StoppedMs = a.stopped
+	default:
+		r.Kind = pb.Kind_KIND_ENDED
+		r.Status, r.Class, r.Error, r.Outputs = a.status, a.class, a.error, a.outputs
+		r.EndedMs, r.StoppedMs = a.ended, a.stopped
+	}
+	a.said = r.Kind
+	if a.stopped != 0 && a.acked {
+		delete(e.attempts, a.job.BatchNo)
+	}
+	return r
+}
+
+// call runs the handler. Whatever it does, it ends as an error at worst.
+func (e *Executor) call(a *attempt) (outputs plugins.Outputs, err error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		p := recover()
+		if p == nil {
+			err = Permanent(errors.New("handler ended its goroutine"))
+			return
+		}
+		stack := debug.Stack()
+		_, _ = fmt.Fprintf(stream{&a.out, pb.Stream_STREAM_STDERR}, "panic: %v\n%s", p, stack)
+		err = Permanent(fmt.Errorf("panic: %v\n%s", p, stack))
+	}()
+	outputs, err = a.handler.Run(a.ctx, a.view(e.zone(a.job.Timezone)))
+	returned = true
+	return outputs, err
+}
+
+// view is the job as the handler sees it.
+func (a *attempt) view(zone *time.Location) plugins.Job {
+	j := a.job
+	return plugins.Job{
+		BatchNo: j.BatchNo, InstanceID: j.Instance, Attempt: int(j.Attempt),
+		Stack: j.Stack, Task: j.Task, Handler: j.Handler, Body: j.Body,
+		Due: time.UnixMilli(j.DueMs).UTC(), Location: zone,
+		Timeout:        time.Duration(j.TimeoutMs) * time.Millisecond,
+		KillAfter:      time.Duration(j.KillAfterMs) * time.Millisecond,
+		IdempotencyKey: j.IdempotencyKey,
+		Output: plugins.Output{
+			Stdout: stream{&a.out, pb.Stream_STREAM_STDOUT},
+			Stderr: stream{&a.out, pb.Stream_STREAM_STDERR},
+			Note:   a.out.note,
+		},
+	}
+}
+
+// zone returns the location called name, UTC when there is none.
+func (e *Executor) zone(name string) *time.Location {
+	if z, ok := e.zones.Load(name); ok {
+		return z.(*time.Location)
+	}
+	z, err := time.LoadLocation(name)
+	if err != nil {
+		z = time.UTC
+	}
+	e.zones.Store(name, z)
+	return z
+}
+
+// encode returns the outputs as JSON, or, when they cannot be kept, a mark in
+// their place: the attempt's end does not depend on them.
+func encode(a *attempt, outputs plugins.Outputs) []byte {
+	if len(outputs) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(outputs)
+	switch {
+	case err != nil:
+		a.out.note("outputs dropped: " + err.Error())
+		b, _ = json.Marshal(plugins.Outputs{plugins.OutputsDropped: clean(err.Error(), plugins.MaxErrorBytes)})
+	case len(b) > plugins.MaxOutputsBytes:
+		why := fmt.Sprintf("%d bytes of JSON, over the limit of %d", len(b), plugins.MaxOutputsBytes)
+		a.out.note("outputs dropped: " + why)
+		b, _ = json.Marshal(plugins.Outputs{plugins.OutputsDropped: why})
+	}
+	return b
+}

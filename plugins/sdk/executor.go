@@ -1,0 +1,221 @@
+package sdk
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/axctl/ax/plugins"
+	pb "github.com/axctl/ax/plugins/proto"
+	"google.golang.org/grpc"
+)
+
+// Options are what an Executor is made of.
+type Options struct {
+	Plugin   string // name of the plugin
+	Handlers []plugins.Handler
+	Secret   string // that a host must give
+	Now      func() time.Time
+	// OutputHead and OutputTail are the first and last bytes that are kept of
+	// an attempt's output; 0 is the default.
+	OutputHead, OutputTail int
+	// SessionEnded is called when a session ended that no newer one replaced.
+	SessionEnded func()
+}
+
+// Executor runs attempts for one host at a time: the server side of the
+// protocol. Serve makes one; only tests need it otherwise.
+type Executor struct {
+	pb.UnimplementedExecutorServer
+	opts     Options
+	handlers map[string]plugins.Handler
+	describe *pb.DescribeResponse
+	queue    *chunkQueue
+	news     chan struct{} // holds a token while there is something to send
+	ctx      context.Context
+	stop     context.CancelCauseFunc
+	running  sync.WaitGroup
+	zones    sync.Map // of *time.Location by name: reading one costs more than a job
+
+	mu       sync.Mutex // guards the fields below, and those of attempts
+	attempts map[string]*attempt
+	changed  []*attempt // have news for the host
+	refusals []*pb.Report
+	draining bool
+	session  chan struct{} // closed when a newer session replaces this one
+}
+
+// NewExecutor returns an executor that runs nothing yet. It fails when a
+// handler has no name or that of another one.
+func NewExecutor(opts Options) (*Executor, error) {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	opts.OutputHead = cmp.Or(opts.OutputHead, DefaultOutputHead)
+	opts.OutputTail = cmp.Or(opts.OutputTail, DefaultOutputTail)
+	e := &Executor{
+		opts:     opts,
+		handlers: map[string]plugins.Handler{},
+		describe: &pb.DescribeResponse{Protocol: pb.Version, Plugin: opts.Plugin, Build: build()},
+		news:     make(chan struct{}, 1),
+		attempts: map[string]*attempt{},
+	}
+	e.queue = newChunkQueue(e.wake)
+	e.ctx, e.stop = context.WithCancelCause(context.Background())
+	for _, h := range opts.Handlers {
+		schema := h.Schema()
+		if _, ok := e.handlers[schema.Handler]; ok || schema.Handler == "" {
+			return nil, fmt.Errorf("plugin %s: handler name %q is taken or empty", opts.Plugin, schema.Handler)
+		}
+		b, err := json.Marshal(schema)
+		if err != nil {
+			return nil, fmt.Errorf("schema of handler %s: %w", schema.Handler, err)
+		}
+		e.handlers[schema.Handler] = h
+		e.describe.Handlers = append(e.describe.Handlers, &pb.Handler{Name: schema.Handler, Schema: b})
+	}
+	return e, nil
+}
+
+func build() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return info.Main.Path + " " + info.Main.Version + " " + info.GoVersion
+}
+
+// Register adds the executor's service to a server.
+func (e *Executor) Register(s grpc.ServiceRegistrar) { pb.RegisterExecutorServer(s, e) }
+
+// Stop ends the context of every attempt with cause and waits until their
+// handlers have returned, or ctx ends; it reports which.
+func (e *Executor) Stop(ctx context.Context, cause error) error {
+	e.stop(cause)
+	done := make(chan struct{})
+	go func() {
+		e.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return errors.New("handlers have not returned")
+	}
+}
+
+// take does what a message of the host asks.
+func (e *Executor) take(m *pb.Down) {
+	if m.Credit > 0 {
+		e.queue.grant(m.Credit)
+	}
+	if len(m.Jobs) > 0 {
+		e.begin(m.Jobs)
+	}
+	for _, c := range m.Cancels {
+		e.cancel(c)
+	}
+	if len(m.Acks) > 0 || m.Drain {
+		e.mu.Lock()
+		e.draining = e.draining || m.Drain
+		for _, batchNo := range m.Acks {
+			e.forget(batchNo)
+		}
+		e.mu.Unlock()
+	}
+}
+
+// begin starts the jobs that are new, tells again of those that are known and
+// refuses the rest.
+func (e *Executor) begin(jobs []*pb.Job) {
+	now := e.nowMs()
+	fresh := make([]*attempt, 0, len(jobs))
+	e.mu.Lock()
+	for _, j := range jobs {
+		if a, ok := e.attempts[j.BatchNo]; ok {
+			if a.job.Hash == j.Hash {
+				a.said = pb.Kind_KIND_UNKNOWN
+				e.mark(a)
+			} else {
+				e.refuse(j, plugins.Permanent, "batch number "+j.BatchNo+" was given before with another job")
+			}
+			continue
+		}
+		h, ok := e.handlers[j.Handler]
+		switch {
+		case !ok:
+			e.refuse(j, plugins.Permanent, fmt.Sprintf("executor %s has no handler %q", e.opts.Plugin, j.Handler))
+		case e.draining:
+			e.refuse(j, plugins.Transient, "executor "+e.opts.Plugin+" takes no more jobs")
+		default:
+			a := e.newAttempt(j, h, now)
+			e.attempts[j.BatchNo] = a
+			e.mark(a)
+			fresh = append(fresh, a)
+		}
+	}
+	e.running.Add(len(fresh))
+	e.mu.Unlock()
+	e.wake()
+	for _, a := range fresh {
+		go e.run(a)
+	}
+}
+
+// refuse is called with mu held.
+func (e *Executor) refuse(j *pb.Job, class plugins.Class, why string) {
+	e.refusals = append(e.refusals, &pb.Report{
+		BatchNo: j.BatchNo, Kind: pb.Kind_KIND_REFUSED, Class: string(class),
+		Error: clean(why, plugins.MaxErrorBytes), EndedMs: e.nowMs(),
+	})
+}
+
+func (e *Executor) cancel(c *pb.Cancel) {
+	e.mu.Lock()
+	a := e.attempts[c.BatchNo]
+	e.mu.Unlock()
+	if a == nil {
+		return
+	}
+	cause := ErrCancelled
+	if c.Class == classTimeout {
+		cause = ErrTimeout
+	}
+	e.interrupt(a, cause, c.Detail)
+}
+
+// forget drops an attempt that is over, or lets it be dropped as soon as it
+// is. Called with mu held.
+func (e *Executor) forget(batchNo string) {
+	a, ok := e.attempts[batchNo]
+	switch {
+	case !ok || a.ended == 0:
+	case a.stopped == 0:
+		a.acked = true
+	default:
+		delete(e.attempts, batchNo)
+	}
+}
+
+// mark says that a has news. Called with mu held.
+func (e *Executor) mark(a *attempt) {
+	if !a.marked {
+		a.marked = true
+		e.changed = append(e.changed, a)
+	}
+}
+
+func (e *Executor) wake() {
+	select {
+	case e.news <- struct{}{}:
+	default:
+	}
+}
+
+func (e *Executor) nowMs() int64 { return e.opts.Now().UnixMilli() }

@@ -1,0 +1,36 @@
+package sdk
+
+import (
+	"github.com/axctl/ax/plugins"
+)
+
+// The contract's words, so that authors import one package.
+type (
+	// Job is one attempt as its handler sees it.
+	Job = plugins.Job
+	// Outputs are named results of an attempt.
+	Outputs = plugins.Outputs
+)
+
+// Causes of the end of a handler's context, found by context.Cause.
+var (
+	ErrTimeout   = plugins.ErrTimeout
+	ErrCancelled = plugins.ErrCancelled
+	ErrHostGone  = plugins.ErrHostGone
+)
+
+// Transient marks err as one that a retry will soon mend. It returns nil for nil.
+func Transient(err error) error { return classed(plugins.Transient, err) }
+
+// Resource marks err as one that needs a longer wait: a limit, a full disk.
+func Resource(err error) error { return classed(plugins.Resource, err) }
+
+// Permanent marks err as one that no retry can mend.
+func Permanent(err error) error { return classed(plugins.Permanent, err) }
+
+func classed(c plugins.Class, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &plugins.Error{Class: c, Err: err}
+}

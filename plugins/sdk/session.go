@@ -1,0 +1,165 @@
+package sdk
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"io"
+
+	pb "github.com/axctl/ax/plugins/proto"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Bounds of one message to the host.
+const (
+	maxReports     = 512
+	maxReportBytes = 1 << 20
+	maxChunkBytes  = 256 << 10
+)
+
+// Describe implements the protocol.
+func (e *Executor) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeResponse, error) {
+	return e.describe, nil
+}
+
+// Session implements the protocol. It returns when the host ends it, when the
+// connection breaks and when a newer session takes its place.
+func (e *Executor) Session(s grpc.BidiStreamingServer[pb.Down, pb.Up]) error {
+	first, err := s.Recv()
+	if err != nil {
+		return err
+	}
+	given := []byte(first.GetHello().GetSecret())
+	if first.Hello == nil || subtle.ConstantTimeCompare(given, []byte(e.opts.Secret)) != 1 {
+		return status.Error(codes.PermissionDenied, "wrong secret")
+	}
+	replaced, inventory := e.open(first.Hello)
+	received := make(chan error, 1)
+	go func() { received <- e.receive(s) }()
+	err = s.Send(&pb.Up{Inventory: inventory})
+	for err == nil {
+		select {
+		case <-e.news:
+			err = e.send(s, replaced)
+		case <-replaced:
+			e.wake() // the token this session may have taken
+			return status.Error(codes.Aborted, "another session has begun")
+		case err = <-received:
+			if err == nil {
+				e.ended(replaced)
+				return nil
+			}
+		}
+	}
+	e.ended(replaced)
+	return err
+}
+
+// open makes this the session that is served.
+func (e *Executor) open(h *pb.Hello) (replaced chan struct{}, inventory *pb.Inventory) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.session != nil {
+		close(e.session)
+	}
+	e.session = make(chan struct{})
+	e.queue.open(h.Window)
+	inventory = &pb.Inventory{}
+	for batchNo, a := range e.attempts {
+		a.said = pb.Kind_KIND_UNKNOWN
+		e.mark(a)
+		if a.ended == 0 {
+			inventory.Running = append(inventory.Running, batchNo)
+		} else {
+			inventory.Ended = append(inventory.Ended, batchNo)
+		}
+	}
+	e.wake()
+	return e.session, inventory
+}
+
+func (e *Executor) ended(session chan struct{}) {
+	e.mu.Lock()
+	current := e.session == session
+	if current {
+		e.session = nil
+	}
+	e.mu.Unlock()
+	if current && e.opts.SessionEnded != nil {
+		e.opts.SessionEnded()
+	}
+}
+
+// receive returns nil when the host has closed its side.
+func (e *Executor) receive(s grpc.BidiStreamingServer[pb.Down, pb.Up]) error {
+	for {
+		m, err := s.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		e.take(m)
+	}
+}
+
+// send sends all news there are.
+func (e *Executor) send(s grpc.BidiStreamingServer[pb.Down, pb.Up], session chan struct{}) error {
+	for {
+		up := e.next(session)
+		if up == nil {
+			return nil
+		}
+		if err := s.Send(up); err != nil {
+			return err
+		}
+	}
+}
+
+// next takes the next message to send: nil when there is none, or when the
+// session was replaced. Output goes before the report that ends it, as far as
+// credit allows.
+func (e *Executor) next(session chan struct{}) *pb.Up {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.session != session {
+		return nil
+	}
+	up := &pb.Up{Chunks: e.queue.take(maxChunkBytes)}
+	up.Reports = e.reports()
+	if len(up.Reports) == 0 && len(up.Chunks) == 0 {
+		return nil
+	}
+	return up
+}
+
+// reports is called with mu held.
+func (e *Executor) reports() []*pb.Report {
+	size := 0
+	var rs []*pb.Report
+	for len(e.refusals) > 0 && len(rs) < maxReports {
+		rs = append(rs, e.refusals[0])
+		e.refusals = e.refusals[1:]
+	}
+	n := 0
+	for n < len(e.changed) && len(rs) < maxReports && size < maxReportBytes {
+		a := e.changed[n]
+		n++
+		a.marked = false
+		if e.attempts[a.job.BatchNo] != a {
+			continue // forgotten meanwhile
+		}
+		r := e.report(a)
+		size += len(r.Outputs) + len(r.Error)
+		rs = append(rs, r)
+	}
+	clear(e.changed[:n])
+	e.changed = e.changed[n:]
+	if len(e.changed) == 0 {
+		e.changed = nil
+	}
+	return rs
+}
