@@ -273,3 +273,23 @@ func change(t *testing.T, p *planner.Plan) planner.PlannedChange {
 	}
 	return p.Changes[0]
 }
+
+// dispatch hands the oldest n scheduled instances of a task over.
+func (w *world) dispatch(name string, n int) {
+	w.t.Helper()
+	var hs []ax.Handover
+	for _, in := range w.instances(name) {
+		if len(hs) < n && in.Kind == ax.InstanceSchedule {
+			hs = append(hs, ax.Handover{Ref: in.Ref, Attempt: 1, Host: "h", Boot: "b", AtMs: w.nowMs, DeadlineMs: w.nowMs + 30_000})
+		}
+	}
+	results, err := w.store.Dispatch(context.Background(), hs)
+	if err != nil {
+		w.t.Fatalf("dispatch: %v", err)
+	}
+	for _, r := range results {
+		if r != ax.HandedOver {
+			w.t.Fatalf("dispatch: %v", results)
+		}
+	}
+}
