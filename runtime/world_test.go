@@ -1,0 +1,516 @@
+package runtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/runtime"
+	"github.com/axctl/ax/schedule"
+	"github.com/axctl/ax/store/memory"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// play is what a fake executor does with one attempt.
+type play struct {
+	work  time.Duration // from started to ended
+	class ax.ErrorClass // "" is success
+	quiet bool          // says nothing at all
+	deaf  bool          // ignores cancel and timeout
+	// stops is how long its processes outlive its end.
+	stops  time.Duration
+	refuse bool
+}
+
+// executors is a fake of the executors on a host: it runs jobs by timers.
+type executors struct {
+	mu      sync.Mutex
+	play    func(ax.Job) play
+	offers  func(handler string) bool
+	reports chan []ax.Report
+	sent    map[string]int    // times each batch number was given
+	jobs    []ax.Job          // in the order given
+	at      map[string]int64  // when
+	live    map[string]ax.Job // begun, not ended
+	timers  map[string]*time.Timer
+	acked   map[string]int
+	cancels []ax.CancelOrder
+	most    map[string]int // most attempts at work at once, by task
+	now     map[string]int
+}
+
+func newExecutors() *executors {
+	return &executors{
+		play:    func(ax.Job) play { return play{work: 100 * time.Millisecond} },
+		offers:  func(string) bool { return true },
+		reports: make(chan []ax.Report, 1<<16),
+		sent:    map[string]int{}, at: map[string]int64{}, live: map[string]ax.Job{},
+		timers: map[string]*time.Timer{}, acked: map[string]int{},
+		most: map[string]int{}, now: map[string]int{},
+	}
+}
+
+func (x *executors) Offers(handler string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.offers(handler)
+}
+
+func (x *executors) Dispatch(jobs []ax.Job) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, j := range jobs {
+		x.sent[j.BatchNo]++
+		x.jobs = append(x.jobs, j)
+		x.at[j.BatchNo] = time.Now().UnixMilli()
+		p := x.play(j)
+		if p.refuse {
+			x.tell(ax.Report{BatchNo: j.BatchNo, Kind: ax.ReportRefused, Error: "no such handler"})
+			continue
+		}
+		x.live[j.BatchNo] = j
+		x.now[j.Task]++
+		x.most[j.Task] = max(x.most[j.Task], x.now[j.Task])
+		if p.quiet {
+			continue
+		}
+		x.tell(ax.Report{BatchNo: j.BatchNo, Kind: ax.ReportStarted, StartedMs: time.Now().UnixMilli()})
+		work, status, class := p.work, ax.StatusSuccess, p.class
+		if class != "" {
+			status = ax.StatusFailed
+		}
+		if j.Timeout > 0 && work > j.Timeout.Std() && !p.deaf {
+			work, status, class = j.Timeout.Std(), ax.StatusTimeout, ax.ClassTimeout
+		}
+		x.timers[j.BatchNo] = time.AfterFunc(work, func() {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.end(j, status, class, p.stops)
+		})
+	}
+}
+
+// end ends an attempt that is live. Called with the lock.
+func (x *executors) end(j ax.Job, status ax.Status, class ax.ErrorClass, stops time.Duration) {
+	if _, ok := x.live[j.BatchNo]; !ok {
+		return
+	}
+	delete(x.live, j.BatchNo)
+	if t := x.timers[j.BatchNo]; t != nil {
+		t.Stop()
+	}
+	now := time.Now().UnixMilli()
+	r := ax.Report{BatchNo: j.BatchNo, Kind: ax.ReportEnded, Status: status, ErrorClass: class, EndedMs: now}
+	if class != "" {
+		r.Error = "it was " + string(class)
+	}
+	if stops == 0 {
+		x.now[j.Task]--
+		r.StoppedMs = now
+		x.tell(r)
+		return
+	}
+	x.tell(r)
+	time.AfterFunc(stops, func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.now[j.Task]--
+		x.tell(ax.Report{BatchNo: j.BatchNo, Kind: ax.ReportStopped, StoppedMs: time.Now().UnixMilli()})
+	})
+}
+
+func (x *executors) tell(r ax.Report) { x.reports <- []ax.Report{r} }
+
+func (x *executors) Cancel(orders []ax.CancelOrder) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, o := range orders {
+		x.cancels = append(x.cancels, o)
+		j, ok := x.live[o.BatchNo]
+		if !ok || x.play(j).deaf {
+			continue
+		}
+		status := ax.StatusCancelled
+		if o.Class == ax.ClassTimeout {
+			status = ax.StatusTimeout
+		}
+		x.end(j, status, o.Class, x.play(j).stops)
+	}
+}
+
+func (x *executors) Acknowledge(batchNos []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, b := range batchNos {
+		x.acked[b]++
+	}
+}
+
+func (x *executors) Reports() <-chan []ax.Report { return x.reports }
+
+// die ends all that runs, as when the executors' processes are gone.
+func (x *executors) die() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for b, j := range x.live {
+		delete(x.live, b)
+		if t := x.timers[b]; t != nil {
+			t.Stop()
+		}
+		x.now[j.Task]--
+		x.tell(ax.Report{BatchNo: b, Kind: ax.ReportLost, StoppedMs: time.Now().UnixMilli(), Error: "the executor is gone"})
+	}
+}
+
+// world is a host with a store. Its clock is the bubble's.
+type world struct {
+	t      *testing.T
+	store  *memory.Store
+	faults *faults
+	exec   *executors
+	cfg    runtime.Config
+	engine *runtime.Engine
+	stop   context.CancelFunc
+	done   chan error
+	boots  int
+	serial int64
+
+	mu     sync.Mutex
+	events []runtime.Event
+}
+
+// simulate runs body in a bubble of its own time, and checks the store after it.
+func simulate(t *testing.T, body func(w *world)) {
+	t.Helper()
+	t.Parallel()
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		st := memory.New(time.Now)
+		w := &world{t: t, store: st, faults: &faults{Store: st}, exec: newExecutors()}
+		info, err := st.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.cfg = runtime.Config{
+			Claims: w.faults, Dispatches: w.faults, Cancels: w.faults, Watcher: w.faults,
+			Host: "h1", Incarnation: info.Incarnation,
+			JournalPath: filepath.Join(folder, "reports"),
+			Log:         slog.New(slog.NewTextHandler(t.Output(), nil)),
+			OnEvent: func(e runtime.Event) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.events = append(w.events, e)
+			},
+		}
+		body(w)
+		if w.engine != nil {
+			w.kill()
+		}
+		w.verify()
+	})
+}
+
+// boot starts an engine as a fresh axd would.
+func (w *world) boot() {
+	w.t.Helper()
+	w.boots++
+	w.cfg.Boot = fmt.Sprintf("boot%d", w.boots)
+	w.cfg.Executors = w.exec
+	var err error
+	if w.engine, err = runtime.New(w.cfg); err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w.stop, w.done = stop, make(chan error, 1)
+	engine, done := w.engine, w.done
+	go func() { done <- engine.Run(ctx) }()
+	synctest.Wait()
+}
+
+// kill ends axd and its executors at once; a fresh set of executors knows
+// nothing of what ran.
+func (w *world) kill() {
+	w.t.Helper()
+	w.stop()
+	if err := <-w.done; err != nil {
+		w.t.Error("run:", err)
+	}
+	w.engine = nil
+	old := w.exec
+	old.mu.Lock()
+	defer old.mu.Unlock()
+	for b := range old.live {
+		if t := old.timers[b]; t != nil {
+			t.Stop()
+		}
+	}
+	next := newExecutors()
+	next.play, next.offers, next.sent, next.at, next.jobs = old.play, old.offers, old.sent, old.at, old.jobs
+	w.exec = next
+}
+
+// pass lets time go by.
+func (w *world) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// until lets time go by to a clock time of the bubble's first day.
+func (w *world) until(clock string) {
+	w.t.Helper()
+	at, err := time.Parse("2006-01-02T15:04:05.999", "2000-01-01T"+clock)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.pass(time.Until(at))
+}
+
+// task returns a definition that fires each minute.
+func taskSpec(edit ...func(*ax.TaskSpec)) *ax.TaskSpec {
+	s := &ax.TaskSpec{
+		Handler:   ax.HandlerSpec{Name: "work", Body: json.RawMessage(`{}`)},
+		Schedules: []ax.ScheduleSpec{{Every: minute, Timezone: "UTC"}},
+		Enabled:   true, Timeout: 60 * minute, KillAfter: 10_000,
+		Retry: ax.RetrySpec{
+			Initial: 10_000, Factor: 2, MaxInterval: 5 * minute, On: ax.RetryBlockOn,
+		},
+		Misfire:     ax.MisfireSpec{Policy: ax.MisfireOnce, Grace: minute, Max: 100, OnResume: ax.MisfireSkip},
+		Concurrency: 1, Overlap: ax.OverlapQueue, Idempotent: true,
+	}
+	for _, e := range edit {
+		e(s)
+	}
+	return s
+}
+
+const minute = ax.Duration(60_000)
+
+// apply creates or changes a task as a plan would, next firing strictly after
+// now.
+func (w *world) apply(name string, spec *ax.TaskSpec) int64 {
+	w.t.Helper()
+	def := ax.Definition{Kind: ax.KindTask, Name: name, Task: spec}
+	body, hash := def.Canonical()
+	sched, err := schedule.Compile(spec.Schedules)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	now := time.Now().UnixMilli()
+	tt := &ax.Timetable{Fingerprint: sched.Fingerprint()}
+	if spec.Enabled {
+		tt.NextMs, _ = sched.Next(now)
+	}
+	c := ax.Change{
+		Action: ax.ActionCreate, Kind: ax.KindTask, Name: name, Definition: body, Hash: hash,
+		Task: &ax.TaskChange{Enabled: spec.Enabled, MaxActive: spec.Concurrency, Overlap: spec.Overlap, Timetable: tt},
+	}
+	for _, o := range w.objects() {
+		if o.Name == name {
+			c.Action, c.ObjectID, c.BaseVersion = ax.ActionUpdate, o.ID, o.Version
+			tt.ExpectNextMs, tt.ExpectLockVersion = o.Row.NextMs, o.Row.LockVersion
+			if !spec.Enabled {
+				c.Task.SkipPending = ax.ReasonDisabled
+			}
+		}
+	}
+	_, err = w.store.Apply(w.t.Context(), ax.ChangeSet{
+		ApplyID: fmt.Sprint(name, w.serial), Stack: "s", BaseSerial: w.serial, NowMs: now,
+		Changes: []ax.Change{c},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.serial++
+	return w.object(name).ID
+}
+
+func (w *world) objects() []ax.Object {
+	w.t.Helper()
+	os, err := w.store.Objects(context.Background(), "s")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return os
+}
+
+func (w *world) object(name string) ax.Object {
+	w.t.Helper()
+	for _, o := range w.objects() {
+		if o.Name == name {
+			return o
+		}
+	}
+	w.t.Fatalf("no task %s", name)
+	return ax.Object{}
+}
+
+// rows returns the instances of a task, oldest due first.
+func (w *world) rows(name string) []ax.Instance {
+	w.t.Helper()
+	rows, err := w.store.Instances(context.Background(), ax.InstanceFilter{TaskID: w.object(name).ID, Limit: 1 << 20})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	is := make([]ax.Instance, len(rows))
+	for i, r := range rows {
+		is[len(rows)-1-i] = r.Instance
+	}
+	return is
+}
+
+// count returns how many instances of a task have each status.
+func (w *world) count(name string) map[ax.Status]int {
+	m := map[ax.Status]int{}
+	for _, r := range w.rows(name) {
+		m[r.Status]++
+	}
+	return m
+}
+
+func (w *world) life(id int64) ax.Life {
+	w.t.Helper()
+	l, err := w.store.Instance(context.Background(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return l
+}
+
+func (w *world) causes(id int64) []ax.Cause {
+	var cs []ax.Cause
+	for _, tr := range w.life(id).Transitions {
+		cs = append(cs, tr.Cause)
+	}
+	return cs
+}
+
+func (w *world) trigger(name string) int64 {
+	w.t.Helper()
+	now := time.Now().UnixMilli()
+	ref, err := w.store.Trigger(context.Background(), ax.Trigger{
+		ObjectID: w.object(name).ID, UID: fmt.Sprint(now), DueMs: now, NowMs: now, Who: "ann",
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return ref.ID
+}
+
+func (w *world) wantStatuses(name string, want ...ax.Status) {
+	w.t.Helper()
+	var got []ax.Status
+	for _, r := range w.rows(name) {
+		got = append(got, r.Status)
+	}
+	if !slices.Equal(got, want) {
+		w.t.Errorf("%s: statuses %v, want %v", name, got, want)
+	}
+}
+
+// verify checks what must hold after every history.
+func (w *world) verify() {
+	w.t.Helper()
+	for b, n := range w.exec.sent {
+		if n != 1 {
+			w.t.Errorf("batch %s was given to executors %d times", b, n)
+		}
+	}
+}
+
+// faults is a store whose calls fail when they are told to.
+type faults struct {
+	*memory.Store
+	mu sync.Mutex
+	// before fails a call that is not made; after loses the answer of one that
+	// was.
+	before, after func(call string) error
+}
+
+func (f *faults) ask(when *func(string) error, call string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if *when == nil {
+		return nil
+	}
+	return (*when)(call)
+}
+
+func (f *faults) set(before, after func(call string) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before, f.after = before, after
+}
+
+func faulty[T any](f *faults, name string, call func() (T, error)) (T, error) {
+	var none T
+	if err := f.ask(&f.before, name); err != nil {
+		return none, err
+	}
+	got, err := call()
+	if err != nil {
+		return got, err
+	}
+	if err := f.ask(&f.after, name); err != nil {
+		return none, err
+	}
+	return got, nil
+}
+
+func (f *faults) TaskVersions(ctx context.Context, k []ax.VersionKey) ([]ax.TaskVersion, error) {
+	return faulty(f, "TaskVersions", func() ([]ax.TaskVersion, error) { return f.Store.TaskVersions(ctx, k) })
+}
+
+func (f *faults) DueTasks(ctx context.Context, until int64, after ax.DueCursor, limit int) ([]ax.DueTask, error) {
+	return faulty(f, "DueTasks", func() ([]ax.DueTask, error) { return f.Store.DueTasks(ctx, until, after, limit) })
+}
+
+func (f *faults) ReloadTasks(ctx context.Context, ids []int64) ([]ax.DueTask, error) {
+	return faulty(f, "ReloadTasks", func() ([]ax.DueTask, error) { return f.Store.ReloadTasks(ctx, ids) })
+}
+
+func (f *faults) Claim(ctx context.Context, fs []ax.Firing) ([]ax.Claimed, error) {
+	return faulty(f, "Claim", func() ([]ax.Claimed, error) { return f.Store.Claim(ctx, fs) })
+}
+
+func (f *faults) EndingHolds(ctx context.Context, until int64) ([]ax.HeldTask, error) {
+	return faulty(f, "EndingHolds", func() ([]ax.HeldTask, error) { return f.Store.EndingHolds(ctx, until) })
+}
+
+func (f *faults) Pending(ctx context.Context, q ax.PendingQuery) ([]ax.Waiting, error) {
+	return faulty(f, "Pending", func() ([]ax.Waiting, error) { return f.Store.Pending(ctx, q) })
+}
+
+func (f *faults) Dispatch(ctx context.Context, hs []ax.Handover) ([]ax.HandoverResult, error) {
+	return faulty(f, "Dispatch", func() ([]ax.HandoverResult, error) { return f.Store.Dispatch(ctx, hs) })
+}
+
+func (f *faults) Started(ctx context.Context, ss []ax.Started) error {
+	_, err := faulty(f, "Started", func() (struct{}, error) { return struct{}{}, f.Store.Started(ctx, ss) })
+	return err
+}
+
+func (f *faults) Finish(ctx context.Context, es []ax.Ending) ([]ax.Ended, error) {
+	return faulty(f, "Finish", func() ([]ax.Ended, error) { return f.Store.Finish(ctx, es) })
+}
+
+func (f *faults) Open(ctx context.Context, host string) ([]ax.Instance, error) {
+	return faulty(f, "Open", func() ([]ax.Instance, error) { return f.Store.Open(ctx, host) })
+}
+
+func (f *faults) Cancels(ctx context.Context, host string) ([]ax.CancelIntent, error) {
+	return faulty(f, "Cancels", func() ([]ax.CancelIntent, error) { return f.Store.Cancels(ctx, host) })
+}
+
+func (f *faults) Changed(ctx context.Context) (bool, error) {
+	return faulty(f, "Changed", func() (bool, error) { return f.Store.Changed(ctx) })
+}
