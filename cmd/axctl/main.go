@@ -28,7 +28,9 @@ func main() {
 }
 
 func open(ctx context.Context, url string, o cli.OpenOptions) (cli.Store, error) {
-	s, err := store.Open(ctx, url, store.Options{Create: o.Create, ReadOnly: o.ReadOnly, Now: time.Now})
+	s, err := store.Open(ctx, url, store.Options{
+		Create: o.Create, ReadOnly: o.ReadOnly, BusyTimeout: cli.WriterPatience, Now: time.Now,
+	})
 	if err != nil {
 		return nil, err
 	}

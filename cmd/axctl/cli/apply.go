@@ -205,7 +205,7 @@ func (c *call) openForApply(ctx context.Context, d *draft) error {
 	d.store = s
 	if err != nil {
 		d.store = nil
-		return fmt.Errorf("open store: %w", err)
+		return err
 	}
 	return nil
 }
@@ -296,9 +296,12 @@ func (r applyResult) human(s *screen) {
 	if r.asleep && len(r.coming) > 0 {
 		s.line("axd    does not run on this store yet; nothing fires until it does")
 	}
-	if rev.Changed+rev.Deleted > 0 {
+	switch {
+	case r.destroy:
+		s.line("undo   axctl apply brings all of it back")
+	case rev.Changed+rev.Deleted > 0:
 		s.line("undo   bring back the former configuration (git revert) and apply again")
-	} else {
+	default:
 		s.line("undo   axctl destroy, or take the new blocks out and apply again")
 	}
 }

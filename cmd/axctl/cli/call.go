@@ -66,7 +66,8 @@ func (c *call) begin() error {
 	if c.storeURL == "" {
 		c.storeURL = "sqlite:ax.db"
 	}
-	if path, ok := strings.CutPrefix(c.storeURL, "sqlite:"); ok && path != "" {
+	path, isSQLite := strings.CutPrefix(c.storeURL, "sqlite:")
+	if bare := !strings.Contains(c.storeURL, ":"); path != "" && (isSQLite || bare) {
 		c.storeURL = "sqlite:" + c.path(path)
 	}
 	if c.globals.zone != "" {
@@ -124,19 +125,10 @@ func (c *call) getenv(name string) string {
 
 func (c *call) nowMs() int64 { return c.env.Now().UnixMilli() }
 
-// open opens the store that must be there.
+// open opens the store that must be there. The driver says where it looked and
+// what to do.
 func (c *call) open(ctx context.Context, o OpenOptions) (Store, error) {
-	s, err := c.env.Open(ctx, c.storeURL, o)
-	if errors.Is(err, ax.ErrNoStore) {
-		return nil, c.noStore()
-	}
-	return s, err
-}
-
-// noStore says what to do where there is no store.
-func (c *call) noStore() error {
-	return ax.WithHint(fmt.Errorf("%w at %s", ax.ErrNoStore, c.storeName()),
-		"axctl apply makes one; -store or AX_STORE names another.")
+	return c.env.Open(ctx, c.storeURL, o)
 }
 
 // view is what a command prints of its result: for people, or as the document

@@ -49,6 +49,10 @@ type OpenOptions struct {
 	ReadOnly bool
 }
 
+// WriterPatience is how long a write waits for a store's writer before the
+// command ends with ExitBusy.
+const WriterPatience = 10 * time.Second
+
 // Store is what the commands need of a store.
 type Store interface {
 	ax.Definitions

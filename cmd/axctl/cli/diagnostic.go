@@ -34,7 +34,7 @@ func diagnose(err error) ax.Diagnostics {
 	var stale *ax.StaleError
 	switch {
 	case errors.As(err, &hint):
-		d.Detail = upper(hint.Hint)
+		d.Detail = sentence(hint.Hint)
 	case errors.As(err, &stale):
 		d.Detail = staleDetail(stale)
 	case errors.Is(err, ax.ErrBusy):
@@ -56,6 +56,11 @@ func staleDetail(e *ax.StaleError) string {
 		who = "It was changed" + who + ". "
 	}
 	return who + "Nothing was changed now. Run axctl plan again and look at what it says."
+}
+
+// sentence ends a text with a full stop.
+func sentence(text string) string {
+	return strings.TrimRight(upper(text), ".") + "."
 }
 
 // upper makes the first letter of a sentence a capital, unless its first word
@@ -139,6 +144,12 @@ func mark(code string, from, to int) string {
 	from, to = max(from, 0), min(to, len(code))
 	if from > to || from > len(code) || from == to && from != 0 && from != len(code) {
 		return ""
+	}
+	for from > 0 && from < len(code) && !utf8.RuneStart(code[from]) {
+		from--
+	}
+	for to < len(code) && !utf8.RuneStart(code[to]) {
+		to++
 	}
 	before := utf8.RuneCountInString(showCode(code[:from]))
 	under := max(utf8.RuneCountInString(showCode(code[from:to])), 1)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,63 +100,58 @@ type happening struct {
 // happenings tells a life in the order of time. What happened at one instant
 // stays in the order of its causes.
 func happenings(l ax.Life) []happening {
-	out := []happening{{l.DueMs, 0, "due", ""}, {l.ClaimedMs, 0, "claimed", born(l.Instance)}}
+	out := []happening{{l.DueMs, 0, "due", ""}, {l.ClaimedMs, 0, "claimed", ""}}
 	for n := 1; n <= l.Attempt; n++ {
-		i := slices.IndexFunc(l.Attempts, func(a ax.Attempt) bool { return a.Attempt == n })
-		switch {
-		case i >= 0:
-			a := l.Attempts[i]
-			out = append(out, attemptLine(a, ending(a.Status, a.ErrorClass, a.Error))...)
-		case n == l.Attempt:
-			a := ax.Attempt{
-				Attempt: n, Host: l.Host, Executor: l.Executor, HandedMs: l.HandedMs,
-				StartedMs: l.StartedMs, EndedMs: l.EndedMs, StoppedMs: l.StoppedMs,
-			}
-			out = append(out, attemptLine(a, ending(l.Status, l.ErrorClass, l.Error))...)
-		}
+		begun, ended := attemptLines(l, n)
+		var causes, effects []happening
 		for _, t := range l.Transitions {
-			if t.Attempt == n || n == l.Attempt && t.Attempt > n || n == 1 && t.Attempt < 1 {
-				out = append(out, happening{t.AtMs, n, string(t.Cause), transitionDetail(t)})
+			if min(max(t.Attempt, 1), l.Attempt) != n {
+				continue
+			}
+			h := happening{t.AtMs, n, string(t.Cause), transitionDetail(t)}
+			if endsAttempt(t.Cause) {
+				causes = append(causes, h)
+			} else {
+				effects = append(effects, h)
 			}
 		}
+		out = slices.Concat(out, begun, causes, ended, effects)
 	}
 	out = slices.DeleteFunc(out, func(h happening) bool { return h.atMs == 0 })
-	slices.SortStableFunc(out, func(a, b happening) int {
-		switch {
-		case a.atMs < b.atMs:
-			return -1
-		case a.atMs > b.atMs:
-			return 1
-		default:
-			return 0
-		}
-	})
+	slices.SortStableFunc(out, func(a, b happening) int { return cmp.Compare(a.atMs, b.atMs) })
 	return out
 }
 
-// born says how an instance came to be.
-func born(in ax.Instance) string {
-	switch in.Kind {
-	case ax.InstanceManual:
-		return "started by hand"
-	case ax.InstanceSchedule:
-		return ""
+// endsAttempt reports the causes that end an attempt; the others follow from
+// its end.
+func endsAttempt(cause ax.Cause) bool {
+	switch cause {
+	case ax.CauseCancel, ax.CauseReplaced, ax.CauseOverlap, ax.CauseTimeout, ax.CauseDeleted, ax.CauseDisabled, ax.CauseTrigger, ax.CauseNotAccepted:
+		return true
 	default:
-		return string(in.Kind)
+		return false
 	}
 }
 
-func attemptLine(a ax.Attempt, end string) []happening {
+// attemptLines tells how the n-th attempt began and how it ended. The last one
+// is told by the instance itself.
+func attemptLines(l ax.Life, n int) (begun, ended []happening) {
+	a := ax.Attempt{
+		Host: l.Host, Executor: l.Executor, HandedMs: l.HandedMs, StartedMs: l.StartedMs,
+		EndedMs: l.EndedMs, StoppedMs: l.StoppedMs, Status: l.Status, ErrorClass: l.ErrorClass, Error: l.Error,
+	}
+	if i := slices.IndexFunc(l.Attempts, func(a ax.Attempt) bool { return a.Attempt == n }); i >= 0 {
+		a = l.Attempts[i]
+	} else if n != l.Attempt {
+		return nil, nil
+	}
 	where := "to " + a.Host
 	if a.Executor != "" {
 		where += ", executor " + a.Executor
 	}
-	return []happening{
-		{a.HandedMs, a.Attempt, "handed", where},
-		{a.StartedMs, a.Attempt, "started", ""},
-		{a.EndedMs, a.Attempt, "ended", end},
-		{a.StoppedMs, a.Attempt, "stopped", "its processes are gone"},
-	}
+	begun = []happening{{a.HandedMs, n, "handed", where}, {a.StartedMs, n, "started", ""}}
+	ended = []happening{{a.EndedMs, n, "ended", ending(a.Status, a.ErrorClass, a.Error)}, {a.StoppedMs, n, "stopped", "its processes are gone"}}
+	return begun, ended
 }
 
 // ending says how an attempt ended.
@@ -184,11 +180,12 @@ func transitionDetail(t ax.Transition) string {
 	return strings.Join(parts, ", ")
 }
 
-func orWord(s ax.Status, word string) string {
-	if s == "" {
+// orWord is a text, or a word for the empty one.
+func orWord[S ~string](text S, word string) string {
+	if text == "" {
 		return word
 	}
-	return string(s)
+	return string(text)
 }
 
 func (r instanceResult) human(s *screen) {

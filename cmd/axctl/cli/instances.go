@@ -121,16 +121,19 @@ func (r instancesResult) human(s *screen) {
 	}
 	var rows [][]string
 	for _, in := range r.rows {
-		ran := ""
+		late, ran := "", ""
+		if in.StartedMs != 0 && in.Kind == ax.InstanceSchedule {
+			late = span(in.StartedMs - in.DueMs)
+		}
 		if in.StartedMs != 0 && in.EndedMs != 0 {
 			ran = span(in.EndedMs - in.StartedMs)
 		}
 		rows = append(rows, []string{
 			fmt.Sprint(in.ID), clean(in.Task), fmt.Sprintf("v%d", in.Version), string(in.Kind),
-			s.at(in.DueMs, r.zones[in.TaskID]), statusWord(in.Instance), fmt.Sprint(in.Attempt), ran, firstLine(in.Error),
+			s.at(in.DueMs, r.zones[in.TaskID]), statusWord(in.Instance), fmt.Sprint(in.Attempt), late, ran, firstLine(in.Error),
 		})
 	}
-	s.table([]string{"ID", "TASK", "VERSION", "KIND", "DUE", "STATUS", "ATTEMPT", "RAN", "ERROR"}, rows)
+	s.table([]string{"ID", "TASK", "VERSION", "KIND", "DUE", "STATUS", "ATTEMPT", "LATE", "RAN", "ERROR"}, rows)
 	if r.more {
 		s.line("There are more; -limit=N shows them.")
 	}

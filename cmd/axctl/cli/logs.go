@@ -61,7 +61,7 @@ func (c *call) logs(ctx context.Context, a logsArgs) error {
 	if a.grep != "" {
 		re, err := regexp.Compile(a.grep)
 		if err != nil {
-			return ax.Diagnostic{Severity: ax.SeverityError, Summary: "-grep is no regular expression", Detail: upper(err.Error()) + "."}
+			return ax.Diagnostic{Severity: ax.SeverityError, Summary: "-grep is no regular expression", Detail: sentence(err.Error())}
 		}
 		sink = &logGrep{next: sink, re: re}
 	}

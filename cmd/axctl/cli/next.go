@@ -111,7 +111,7 @@ func (c *call) nextOfExpression(a nextArgs) (nextResult, error) {
 			err = errors.New("an interval is longer than 0s")
 		}
 		if err != nil {
-			return r, expressionFault(a, &schedule.Error{Summary: "Wrong interval", Detail: upper(err.Error()) + "."})
+			return r, expressionFault(a, &schedule.Error{Summary: "Wrong interval", Detail: sentence(err.Error())})
 		}
 		spec.Every = every
 	default:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/planner"
+	"github.com/axctl/ax/plugins/builtin/schemas"
 )
 
 // human shows a plan so that it fits a review: changed objects only, of them
@@ -19,6 +21,8 @@ func (r planResult) human(s *screen) {
 	if p.Empty() {
 		s.line("No changes. Stack %s is as configured (serial %d).", p.Stack, p.BaseSerial)
 	} else {
+		s.line("Stack %s in %s (serial %d)", p.Stack, orWord(r.store, "no store"), p.BaseSerial)
+		s.line("")
 		wide := 0
 		for _, ch := range p.Changes {
 			wide = min(max(wide, utf8.RuneCountInString(ch.Address)), 56)
@@ -61,10 +65,11 @@ func (s *screen) change(ch planner.PlannedChange, wide int) {
 	}
 	s.line("%s   %s", head, versions)
 	names := 0
-	for _, a := range ch.Attributes {
+	shown := shownAttributes(ch)
+	for _, a := range shown {
 		names = min(max(names, len(a.Path)), 26)
 	}
-	for _, a := range ch.Attributes {
+	for _, a := range shown {
 		s.line("      %s", s.attribute(a, ch.Action, names))
 	}
 	e := ch.Effects
@@ -84,6 +89,41 @@ func (s *screen) change(ch planner.PlannedChange, wide int) {
 	for _, w := range e.Warnings {
 		s.line("      %s %s", s.paint(yellow, "!"), clean(w))
 	}
+}
+
+// shownAttributes leaves out what nobody wrote: of a new object the defaults of
+// its handler's body, and the hash of the schema.
+func shownAttributes(ch planner.PlannedChange) []planner.AttributeDiff {
+	if ch.Action != ax.ActionCreate {
+		return ch.Attributes
+	}
+	defaults := handlerDefaults(ch)
+	var shown []planner.AttributeDiff
+	for _, a := range ch.Attributes {
+		key, inBody := strings.CutPrefix(a.Path, "handler.")
+		if inBody && (key == "schema_hash" || bytes.Equal(defaults[key], a.After)) {
+			continue
+		}
+		shown = append(shown, a)
+	}
+	return shown
+}
+
+// handlerDefaults returns the defaults of the body of the object's handler.
+func handlerDefaults(ch planner.PlannedChange) map[string]json.RawMessage {
+	defaults := map[string]json.RawMessage{}
+	var spec ax.TaskSpec
+	if json.Unmarshal(ch.Definition, &spec) != nil {
+		return defaults
+	}
+	for _, s := range schemas.All() {
+		if s.Handler == spec.Handler.Name {
+			for _, a := range s.Attributes {
+				defaults[a.Name] = a.Default
+			}
+		}
+	}
+	return defaults
 }
 
 func actionWords(ch planner.PlannedChange) (st style, symbol, versions string) {

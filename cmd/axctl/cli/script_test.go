@@ -11,8 +11,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/axctl/ax"
 	"github.com/axctl/ax/cmd/axctl/cli"
+	"github.com/axctl/ax/store"
 )
 
 func TestMain(m *testing.M) {
@@ -48,8 +48,10 @@ func axctl() {
 	os.Exit(code)
 }
 
-func open(context.Context, string, cli.OpenOptions) (cli.Store, error) {
-	return nil, ax.ErrNoStore
+func open(ctx context.Context, url string, o cli.OpenOptions) (cli.Store, error) {
+	return store.Open(ctx, url, store.Options{
+		Create: o.Create, ReadOnly: o.ReadOnly, BusyTimeout: cli.WriterPatience, Now: time.Now,
+	})
 }
 
 // Each script shows one command, or one promise. Commands: axctl, and
