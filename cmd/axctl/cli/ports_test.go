@@ -1,0 +1,259 @@
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/cmd/axctl/cli"
+)
+
+// faulty is a store whose Apply can be made to fail, lose its answer, or let
+// somebody else go first.
+type faulty struct {
+	cli.Store
+	apply func(ctx context.Context, next cli.Store, cs ax.ChangeSet) (ax.Applied, error)
+}
+
+func (f *faulty) Apply(ctx context.Context, cs ax.ChangeSet) (ax.Applied, error) {
+	return f.apply(ctx, f.Store, cs)
+}
+
+func (w *world) onApply(apply func(ctx context.Context, next cli.Store, cs ax.ChangeSet) (ax.Applied, error)) {
+	w.wrap = func(s cli.Store) cli.Store { return &faulty{s, apply} }
+}
+
+// An answer that was lost after the commit is looked up: the apply has happened
+// once, and says so.
+func TestApplyWhoseAnswerWasLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hello("0 * * * *", "a")
+	w.onApply(func(ctx context.Context, next cli.Store, cs ax.ChangeSet) (ax.Applied, error) {
+		if _, err := next.Apply(ctx, cs); err != nil {
+			return ax.Applied{}, err
+		}
+		return ax.Applied{}, errors.New("connection reset")
+	})
+	w.wants(w.run(0, "apply", "-auto-approve"), "Apply complete! 1 added, 0 changed, 0 deleted. Serial 1.")
+	w.wants(w.run(0, "apply", "-auto-approve"), "No changes. Stack default is as configured (serial 1).")
+}
+
+func TestApplyThatFailedChangedNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hello("0 * * * *", "a")
+	w.onApply(func(context.Context, cli.Store, ax.ChangeSet) (ax.Applied, error) {
+		return ax.Applied{}, fmt.Errorf("write: %w", ax.ErrUnavailable)
+	})
+	w.wants(w.run(1, "apply", "-auto-approve"), "Nothing was changed.")
+	w.onApply(func(context.Context, cli.Store, ax.ChangeSet) (ax.Applied, error) {
+		return ax.Applied{}, fmt.Errorf("write: %w", ax.ErrBusy)
+	})
+	w.wants(w.run(6, "apply", "-auto-approve"), "Nothing was changed")
+	w.wants(w.run(2, "plan", "-detailed-exitcode"), "Plan: 1 to add")
+}
+
+// What time or a claim overtakes is computed again, with the instants of now;
+// that the reviewed instant has passed is told.
+func TestApplyThatTimeOvertook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hello("*/5 * * * *", "a")
+	var tries atomic.Int32
+	w.onApply(func(ctx context.Context, next cli.Store, cs ax.ChangeSet) (ax.Applied, error) {
+		if tries.Add(1) == 1 {
+			w.now = w.now.Add(7 * time.Minute)
+		}
+		return next.Apply(ctx, cs)
+	})
+	out := w.run(0, "apply", "-auto-approve")
+	w.wants(out, "Time has passed: the next fire of task.a is Mon 2026-11-30 15:10 +00:00, no longer Mon 2026-11-30 15:05 +00:00.", "Serial 1.")
+	if tries.Load() != 2 {
+		t.Errorf("%d tries, want 2", tries.Load())
+	}
+	w.onApply(func(context.Context, cli.Store, ax.ChangeSet) (ax.Applied, error) {
+		return ax.Applied{}, fmt.Errorf("task.a: %w", ax.ErrMoved)
+	})
+	w.hello("*/7 * * * *", "a")
+	w.wants(w.run(1, "apply", "-auto-approve"), "overtaken 10 times", "Nothing was changed")
+}
+
+// Somebody else applies between plan and commit: the second is stale, and the
+// first stays as it is.
+func TestTwoAppliesAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hello("0 * * * *", "a")
+	w.run(0, "apply", "-auto-approve")
+	w.hello("0 2 * * *", "a")
+	var inner atomic.Bool
+	w.onApply(func(ctx context.Context, next cli.Store, cs ax.ChangeSet) (ax.Applied, error) {
+		if inner.CompareAndSwap(false, true) {
+			cs2 := cs
+			cs2.ApplyID, cs2.Revision.Who = "other", "grace"
+			if _, err := next.Apply(ctx, cs2); err != nil {
+				t.Errorf("the other apply: %v", err)
+			}
+		}
+		return next.Apply(ctx, cs)
+	})
+	w.wants(w.run(5, "apply", "-auto-approve"), "task.a was read at v1 and is now v2", "by grace", "Nothing was changed now")
+	w.wants(w.run(0, "history", "task.a"), "v2  ", "by grace")
+}
+
+// A signal at the prompt, in the transaction, and after the commit.
+func TestInterruptedApply(t *testing.T) {
+	t.Parallel()
+	interrupt := func(w *world) context.CancelCauseFunc {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		w.ctx = ctx
+		return cancel
+	}
+	sigint := &cli.Interrupt{Signal: "SIGINT", Code: cli.ExitInterrupted}
+
+	w := newWorld(t)
+	w.hello("0 * * * *", "a")
+	w.tty.Stdin = true
+	interrupt(w)(&cli.Interrupt{Signal: "SIGTERM", Code: cli.ExitTerminated})
+	w.stdin = "yes\n"
+	w.onApply(func(context.Context, cli.Store, ax.ChangeSet) (ax.Applied, error) {
+		return ax.Applied{}, context.Canceled
+	})
+	w.wants(w.run(143, "apply"), "Interrupted (SIGTERM); nothing was changed")
+
+	cancel := interrupt(w)
+	w.onApply(func(ctx context.Context, _ cli.Store, _ ax.ChangeSet) (ax.Applied, error) {
+		cancel(sigint)
+		return ax.Applied{}, ctx.Err()
+	})
+	w.wants(w.run(130, "apply", "-auto-approve"), "Interrupted (SIGINT); nothing was changed")
+
+	cancel = interrupt(w)
+	w.onApply(func(ctx context.Context, next cli.Store, cs ax.ChangeSet) (ax.Applied, error) {
+		_, err := next.Apply(ctx, cs)
+		cancel(sigint)
+		return ax.Applied{}, errors.Join(err, ctx.Err())
+	})
+	out := w.run(130, "apply", "-auto-approve")
+	w.wants(out, "Apply complete! 1 added", "the change was committed")
+	if strings.Contains(out, "nothing was changed") {
+		t.Errorf("it says that nothing was changed:\n%s", out)
+	}
+}
+
+// The keys of instances -json and next -json are a contract.
+func TestKeysOfDocuments(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hello("0 * * * *", "a")
+	w.run(0, "apply", "-auto-approve")
+	w.run(0, "trigger", "task.a")
+	tests := []struct{ command, list, keys string }{
+		{"instances", "instances", "id task stack version kind due due_ms status reason attempt batch_no host executor " +
+			"not_before not_before_ms claimed claimed_ms dispatched dispatched_ms started started_ms ended ended_ms stopped stopped_ms " +
+			"error error_class verdict output_dropped run_id retry_of shard_index shard_count"},
+		{"next", "firings", "due due_ms address"},
+	}
+	for _, tt := range tests {
+		code, out, errs := w.try("-json", tt.command)
+		var doc map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(out), &doc); err != nil || code != 0 || errs != "" {
+			t.Fatalf("%s: exit code %d, %v\n%s%s", tt.command, code, err, out, errs)
+		}
+		if string(doc["format_version"]) != `"1.0"` || len(doc) != 2 {
+			t.Errorf("%s: top level is %s", tt.command, out)
+		}
+		var items []map[string]json.RawMessage
+		if err := json.Unmarshal(doc[tt.list], &items); err != nil || len(items) == 0 {
+			t.Fatalf("%s: %v in %s", tt.command, err, out)
+		}
+		var keys []string
+		for key := range items[0] {
+			keys = append(keys, key)
+		}
+		want := strings.Fields(tt.keys)
+		slices.Sort(want)
+		slices.Sort(keys)
+		if !slices.Equal(keys, want) {
+			t.Errorf("%s has keys\n%v\nwant\n%v", tt.command, keys, want)
+		}
+	}
+}
+
+// A changed firing, a running instance and a hold, on one screen.
+func TestPlanScreen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hello("0 2 * * *", "a", "b")
+	w.run(0, "apply", "-auto-approve")
+	w.run(0, "trigger", "task.b")
+	w.run(0, "pause", "task.a", "-reason", "moving house\x1b[2J")
+	w.hello("0 1 * * *", "a")
+	want := `Stack default in DIR/ax.db (serial 1)
+
+  ~ task.a   main.hcl:1   v1 -> v2
+      ~ schedule.cron   "0 2 * * *" -> "0 1 * * *"
+      next fire   Tue 2026-12-01 02:00 +00:00 -> Tue 2026-12-01 01:00 +00:00    1 h earlier
+      then        12-02 01:00, 12-03 01:00, 12-04 01:00
+      note        paused by ada: it does not fire until that ends
+
+  - task.b   v1 -> deleted
+      next fire   Tue 2026-12-01 02:00 +00:00 -> none
+      in flight   instance 1 waiting, will be skipped
+
+Held by people, left as they are:
+  task.a                         paused by ada since Mon 2026-11-30 15:00 +00:00, until someone resumes it: moving house\u001b[2J
+
+Plan: 0 to add, 1 to change, 1 to delete.
+`
+	code, out, errs := w.try("plan")
+	if got := strings.ReplaceAll(out, w.dir, "DIR"); got != want || code != 0 || errs != "" {
+		t.Errorf("exit code %d, got\n%s%s\nwant\n%s", code, got, errs, want)
+	}
+}
+
+// trigger -wait ends with the instance: 0 for success, 8 for anything else.
+func TestTriggerWait(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status ax.Status
+		code   int
+	}{{ax.StatusSuccess, 0}, {ax.StatusFailed, 8}, {ax.StatusTimeout, 8}, {ax.StatusSkipped, 8}} {
+		w := newWorld(t)
+		w.hello("0 * * * *", "a")
+		w.run(0, "apply", "-auto-approve")
+		w.wrap = func(s cli.Store) cli.Store { return &ending{Store: s, status: tt.status} }
+		w.wants(w.run(tt.code, "trigger", "-wait", "task.a"), "Instance 1 of task.a v1 is to start", "Instance 1 ended: "+string(tt.status))
+	}
+	w := newWorld(t)
+	w.hello("0 * * * *", "a")
+	w.run(0, "apply", "-auto-approve")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	w.ctx = ctx
+	cancel(&cli.Interrupt{Signal: "SIGINT", Code: 130})
+	w.wants(w.run(130, "trigger", "-wait", "task.a"), "instance 1 goes on")
+}
+
+// ending is a store on which instances have ended the second time they are
+// looked at.
+type ending struct {
+	cli.Store
+	status ax.Status
+	looked atomic.Bool
+}
+
+func (e *ending) Instance(ctx context.Context, id int64) (ax.Life, error) {
+	l, err := e.Store.Instance(ctx, id)
+	if e.looked.Swap(true) {
+		l.Status = e.status
+	}
+	return l, err
+}
