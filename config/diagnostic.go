@@ -68,8 +68,7 @@ func (l *loader) finish() ax.Diagnostics {
 	secrets := l.secrets()
 	var out ax.Diagnostics
 	for _, d := range l.diagnostics {
-		// A fault in a for_each task is told once, not once a key.
-		if n := len(out); n > 0 && d.Range != nil && out[n-1].Range != nil && *d.Range == *out[n-1].Range && d.Summary == out[n-1].Summary {
+		if n := len(out); n > 0 && repeats(d, out[n-1]) {
 			continue
 		}
 		if l.opts.Strict {
@@ -92,6 +91,15 @@ func (l *loader) finish() ax.Diagnostics {
 		out = append(out, d)
 	}
 	return out
+}
+
+// repeats reports whether d says what last says already: the same, or the same
+// fault for another key of a for_each.
+func repeats(d, last ax.Diagnostic) bool {
+	if d.Range == nil || last.Range == nil || *d.Range != *last.Range || d.Summary != last.Summary {
+		return false
+	}
+	return d.Detail == last.Detail || d.Address != last.Address
 }
 
 func filename(d ax.Diagnostic) string {

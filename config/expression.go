@@ -50,6 +50,7 @@ func (d *decoder) eval(e hclsyntax.Expression) (cty.Value, bool) {
 		return v, true
 	}
 	if !d.references(e) {
+		d.calls(e) // what evaluation would have found as well
 		return cty.DynamicVal, false
 	}
 	v, found := e.Value(d.context)
@@ -76,17 +77,18 @@ func literal(e hclsyntax.Expression) (cty.Value, bool) {
 
 // stored evaluates an expression whose value becomes part of a definition:
 // a sensitive one is refused, since definitions are stored and shown in clear.
+// Without a value to use it returns DynamicVal and false.
 func (d *decoder) stored(e hclsyntax.Expression) (cty.Value, bool) {
 	v, ok := d.eval(e)
 	if !ok {
-		return v, false
+		return cty.DynamicVal, false
 	}
 	if v.ContainsMarked() {
 		d.errorf(e.Range(), "Sensitive value would be stored",
 			"%s is sensitive, and what a task says is stored and shown in clear. "+
 				"secret() is designed, but not built in this version: let the command itself read the secret "+
 				"when it runs, from a file that only its user may read.", d.sensitiveNames(e))
-		return v, false
+		return cty.DynamicVal, false
 	}
 	return v, true
 }
@@ -233,6 +235,21 @@ func (d *decoder) unknownRoot(e hclsyntax.Expression, t hcl.Traversal, root stri
 	d.errorf(t.SourceRange(), "Unknown name", "%s", detail)
 }
 
+// calls reports the calls in e of functions that are not there.
+func (d *decoder) calls(e hclsyntax.Expression) {
+	if d.context == nil {
+		return
+	}
+	_ = hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
+		if call, ok := n.(*hclsyntax.FunctionCallExpr); ok {
+			if _, known := d.loader.context.Functions[call.Name]; !known {
+				d.unknownFunction(call.NameRange, call.Name)
+			}
+		}
+		return nil
+	})
+}
+
 // unknownFunction explains a call of a function that is not there.
 func (d *decoder) unknownFunction(rng hcl.Range, name string) {
 	switch name {
@@ -247,15 +264,7 @@ func (d *decoder) unknownFunction(rng hcl.Range, name string) {
 		return
 	}
 	detail := fmt.Sprintf("There is no function %q.", name)
-	var names []string
-	if d.context != nil {
-		for c := d.context; c != nil; c = c.Parent() {
-			names = append(names, slices.Collect(maps.Keys(c.Functions))...)
-		}
-		slices.Sort(names)
-	} else {
-		detail = "This value is a constant: functions cannot be called here."
-	}
+	names := slices.Sorted(maps.Keys(d.loader.context.Functions))
 	if near := nearest(name, names); near != "" {
 		detail += fmt.Sprintf(" Did you mean %q?", near)
 	}

@@ -23,8 +23,8 @@ type item struct {
 // forEach evaluates for_each. The keys are what tells the tasks apart for
 // ever, so only sets and maps will do: a list has positions, not keys.
 func (d *decoder) forEach(e hclsyntax.Expression) []item {
-	value, ok := d.eval(e)
-	if !ok || d.repeated(e) {
+	value, ok := d.keySet(e)
+	if !ok {
 		return nil
 	}
 	if value.IsMarked() || value.Type().IsSetType() && value.ContainsMarked() {
@@ -57,22 +57,26 @@ func (d *decoder) forEach(e hclsyntax.Expression) []item {
 	return d.checkKeys(e, items)
 }
 
-// repeated refuses toset() of a list that has a value twice: the set would
-// hide it, and one of the two was meant to be another.
-func (d *decoder) repeated(e hclsyntax.Expression) bool {
+// keySet evaluates e. It refuses toset() of a list that has a value twice: the
+// set would hide it, and one of the two was meant to be another.
+func (d *decoder) keySet(e hclsyntax.Expression) (cty.Value, bool) {
 	call, ok := e.(*hclsyntax.FunctionCallExpr)
-	if !ok || call.Name != "toset" || len(call.Args) != 1 {
-		return false
+	if !ok || call.Name != "toset" || len(call.Args) != 1 || call.ExpandFinal {
+		return d.eval(e)
 	}
 	list, ok := d.eval(call.Args[0])
-	if !ok || list.ContainsMarked() || list.IsNull() || !isList(list) {
-		return false
+	if !ok {
+		return list, false
 	}
-	twice, ok := firstTwice(list)
-	if ok {
+	set, err := d.loader.context.Functions["toset"].Call([]cty.Value{list})
+	if err != nil || !isList(list) || list.IsNull() || list.ContainsMarked() {
+		return d.eval(e)
+	}
+	if twice, ok := firstTwice(list); ok {
 		d.errorf(e.Range(), "Duplicate key", "The key %q stands in for_each twice.", twice)
+		return list, false
 	}
-	return ok
+	return set, true
 }
 
 func firstTwice(list cty.Value) (string, bool) {

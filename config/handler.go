@@ -66,8 +66,7 @@ func (r reader) handlerBody(b *hclsyntax.Block, schema plugins.Schema) json.RawM
 	for _, a := range schema.Attributes {
 		value, e, ok := in.value(a.Name)
 		if !ok {
-			// Not there, null, or a mistake that was told.
-			wrong[a.Name] = b.Body.Attributes[a.Name] != nil && value.IsKnown() == false
+			wrong[a.Name] = !value.IsNull()
 			continue
 		}
 		set[a.Name], ok = in.bodyValue(a, value, e)
@@ -175,6 +174,10 @@ func (r reader) bodyMismatch(a plugins.Attribute, v cty.Value, e hclsyntax.Expre
 			return
 		}
 	}
+	if hugeNumber(v) {
+		r.errorf(e.Range(), "Number too large", "%q in %s has a number that is too large: integers have 64 bits, others are floats.", a.Name, r.words.place)
+		return
+	}
 	wanted := make([]string, len(a.Types))
 	for i, t := range a.Types {
 		wanted[i] = typeWords[t]
@@ -247,6 +250,19 @@ func number(v cty.Value) (any, bool) {
 		return nil, false
 	}
 	return f, true
+}
+
+// hugeNumber reports whether v is, or has in it, what number refuses.
+func hugeNumber(v cty.Value) bool {
+	huge := false
+	_ = cty.Walk(v, func(_ cty.Path, leaf cty.Value) (bool, error) {
+		if leaf.Type() == cty.Number && !leaf.IsNull() {
+			_, ok := number(leaf)
+			huge = huge || !ok
+		}
+		return true, nil
+	})
+	return huge
 }
 
 func numberList(v cty.Value) (any, bool) {

@@ -137,8 +137,8 @@ func (l *loader) declare() {
 			}
 		}
 	}
-	d.assignVariables()
 	l.context = &hcl.EvalContext{Functions: functions(l.folder)}
+	d.assignVariables()
 	d.context = l.context
 	d.evaluateLocals()
 	l.base = builtIn()

@@ -39,11 +39,13 @@ func (d *decoder) read(body *hclsyntax.Body, w words) reader {
 	return reader{d, w, body}
 }
 
-// value evaluates an attribute whose value will be stored.
+// value evaluates an attribute whose value will be stored. It is false, with
+// null, when the attribute is absent or null, and with DynamicVal when its
+// value cannot be used, which has been reported.
 func (r reader) value(name string) (cty.Value, hclsyntax.Expression, bool) {
 	a, ok := r.body.Attributes[name]
 	if !ok {
-		return cty.NilVal, nil, false
+		return cty.NullVal(cty.DynamicPseudoType), nil, false
 	}
 	v, ok := r.stored(a.Expr)
 	return v, a.Expr, ok && !v.IsNull()

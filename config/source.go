@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -61,6 +62,9 @@ func (l *loader) open(path string) bool {
 		if err != nil {
 			l.fail("Cannot read a file", "%s", reason(name, err))
 			continue
+		}
+		if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
+			text = append(text, '\n') // a heredoc that ends the file needs it
 		}
 		l.texts[name] = text
 		l.sources = append(l.sources, &source{name: name, text: text, declares: mayDeclare(text), brokenAt: -1})
@@ -140,8 +144,14 @@ func cleanText(text []byte) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("line %d is not UTF-8; save it as UTF-8", line(text, i))
 	}
-	return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), nil
+	if bytes.IndexByte(text, 0x0d) >= 0 {
+		text = lineEnds.ReplaceAll(text, []byte("\n"))
+	}
+	return text, nil
 }
+
+// lineEnds are those of Windows, and what copying them twice makes of them.
+var lineEnds = regexp.MustCompile(`\r+(\n|\z)`)
 
 func line(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte("\n")) }
 

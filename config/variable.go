@@ -277,7 +277,7 @@ func (d *decoder) assign(v *variable, g *given) cty.Value {
 func (d *decoder) fromText(v *variable, g *given, what string) (cty.Value, bool) {
 	untyped := v.constraint == cty.DynamicPseudoType && v.block.Body.Attributes["type"] == nil
 	if v.constraint.IsPrimitiveType() || v.constraint == cty.DynamicPseudoType && !untyped {
-		return cty.StringVal(strings.ReplaceAll(g.text, "\r\n", "\n")), true
+		return cty.StringVal(lineEnds.ReplaceAllString(g.text, "\n")), true
 	}
 	e, found := hclsyntax.ParseExpression([]byte(g.text), "", hcl.InitialPos)
 	if !found.HasErrors() {
@@ -319,7 +319,7 @@ func (d *decoder) validate(v *variable) {
 
 func (d *decoder) validation(v *variable, b *hclsyntax.Block) {
 	own := &decoder{loader: d.loader, blocks: d.blocks, context: &hcl.EvalContext{
-		Functions: functions(d.folder),
+		Functions: d.loader.context.Functions,
 		Variables: map[string]cty.Value{"var": cty.ObjectVal(map[string]cty.Value{v.name: v.value})},
 	}}
 	defer func() { d.found = append(d.found, own.found...) }()

@@ -4,6 +4,7 @@ package write
 
 import (
 	"bytes"
+	"regexp"
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
@@ -17,6 +18,9 @@ import (
 // One pass nearly always suffices; alignment after odd comments may take two.
 const maxPasses = 5
 
+// lineEnds are those of Windows, and what copying them twice makes of them.
+var lineEnds = regexp.MustCompile(`\r+(\n|\z)`)
+
 // Format returns src in canonical layout: two blanks a level, equals signs
 // aligned, line ends LF, no byte order mark, one line end at the end, no run
 // of more than one empty line. Formatting its answer changes nothing. Text
@@ -24,7 +28,10 @@ const maxPasses = 5
 // used in those.
 func Format(src []byte, filename string) ([]byte, ax.Diagnostics) {
 	text := bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
-	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+	text = lineEnds.ReplaceAll(text, []byte("\n"))
+	if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
+		text = append(text, '\n') // a heredoc that ends the file needs it
+	}
 	if !utf8.Valid(text) {
 		return nil, ax.Diagnostics{{
 			Severity: ax.SeverityError,
@@ -68,20 +75,20 @@ func layOut(text []byte) []byte {
 		return text
 	}
 	var kept hclwrite.Tokens
-	lineEnds := 2 // as if after an empty line: none is wanted at the top
+	ends := 2 // as if after an empty line: none is wanted at the top
 	for _, token := range file.BuildTokens(nil) {
 		switch {
 		case token.Type == hclsyntax.TokenNewline:
-			lineEnds++
-			if lineEnds > 2 {
+			ends++
+			if ends > 2 {
 				continue
 			}
 		case token.Type == hclsyntax.TokenEOF:
 			continue
 		case bytes.HasSuffix(token.Bytes, []byte("\n")): // a comment to the end of its line
-			lineEnds = 1
+			ends = 1
 		default:
-			lineEnds = 0
+			ends = 0
 		}
 		kept = append(kept, token)
 	}

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
 func TestFormat(t *testing.T) {
@@ -97,5 +101,21 @@ func FuzzFormat(f *testing.F) {
 		if !bytes.Equal(once, twice) {
 			t.Fatalf("not idempotent:\n%q\n%q\n%q", text, once, twice)
 		}
+		if before, after := words(text), words(once); !slices.Equal(before, after) {
+			t.Fatalf("%q means %q, and formatted %q", text, before, after)
+		}
 	})
+}
+
+// words are the tokens of a text without line ends: what layout may not touch.
+func words(text []byte) []string {
+	text = lineEnds.ReplaceAll(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), []byte("\n"))
+	tokens, _ := hclsyntax.LexConfig(text, "", hcl.InitialPos)
+	var out []string
+	for _, t := range tokens {
+		if word := strings.TrimRight(string(t.Bytes), "\n"); word != "" || t.Type == hclsyntax.TokenStringLit {
+			out = append(out, string(t.Bytes[:len(word)]))
+		}
+	}
+	return out
 }

@@ -1,0 +1,5 @@
+task "a" { # ERROR: Unclosed configuration block
+  timout = "1m"
+  handler "shell" {
+    command = "true"
+}
