@@ -2,6 +2,7 @@ package wheel
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -222,6 +223,33 @@ func TestCancelAndAddAgain(t *testing.T) {
 		t.Error("the zero handle names something")
 	}
 }
+
+// TestCancelInCurrentTick takes entries out of the middle of the heap, each
+// order of sixteen instants being as likely as the next.
+func TestCancelInCurrentTick(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := New(time.Second, 0)
+		m := model{entries: map[Handle]Entry{}}
+		dues := rapid.SliceOfN(rapid.Int64Range(0, 999), 1, 32).Draw(t, "dues")
+		for id, due := range dues {
+			e := Entry{ID: int64(id), DueMs: due}
+			h := w.Add(e)
+			m.entries[h] = e
+			if rapid.IntRange(0, 3).Draw(t, "cancel") == 0 {
+				h = rapid.SampledFrom(slices.SortedFunc(maps.Keys(m.entries), byNode)).Draw(t, "handle")
+				delete(m.entries, h)
+				w.Cancel(h)
+			}
+		}
+		for now := int64(-1); now < 1000; now += 7 {
+			advance(t, w, &m, now)
+		}
+		advance(t, w, &m, 1000)
+	})
+}
+
+func byNode(a, b Handle) int { return cmp.Compare(a.node, b.node) }
 
 func TestNoGrowthInSteadyState(t *testing.T) {
 	t.Parallel()
