@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/axctl/ax"
 )
@@ -27,10 +28,11 @@ func Attributes(before, after json.RawMessage) ([]AttributeDiff, error) {
 		return nil, fmt.Errorf("definition: %w", err)
 	}
 	oneEach := old.schedules <= 1 && now.schedules <= 1
+	l := theLanguage()
 	var diffs []AttributeDiff
 	for path, a := range now.values {
 		b, ok := old.values[path]
-		if ok && bytes.Equal(a, b) || before == nil && isDefault(path, a) {
+		if ok && bytes.Equal(a, b) || before == nil && l.isDefault(path, a) {
 			continue
 		}
 		diffs = append(diffs, AttributeDiff{Path: shownPath(path, oneEach), Before: b, After: a})
@@ -41,7 +43,7 @@ func Attributes(before, after json.RawMessage) ([]AttributeDiff, error) {
 		}
 	}
 	slices.SortFunc(diffs, func(a, b AttributeDiff) int {
-		return cmp.Or(cmp.Compare(attributeRank(a.Path), attributeRank(b.Path)), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(l.rankOf(a.Path), l.rankOf(b.Path)), cmp.Compare(a.Path, b.Path))
 	})
 	return diffs, nil
 }
@@ -128,58 +130,66 @@ func plainJSON(v any) json.RawMessage {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// attributeRank is the place of a path's first name in TaskSpec, which is the
-// order in which people read a task.
-func attributeRank(path string) int {
-	name, _, _ := strings.Cut(path, ".")
-	name, _, _ = strings.Cut(name, "[")
-	t := reflect.TypeFor[ax.TaskSpec]()
-	for i := range t.NumField() {
-		if t.Field(i).Tag.Get("ax") == name {
-			return i
-		}
-	}
-	return t.NumField()
+// language is what the tags of the specs say: each attribute's place in the
+// order in which people read a task, and its default where it has one.
+type language struct {
+	rank     map[string]int    // by first name
+	defaults map[string]string // by path, with schedule for every schedule
 }
 
-// isDefault reports whether value is what the language's tags say it is when
-// nobody writes the attribute at path.
-func isDefault(path string, value json.RawMessage) bool {
-	if path == "retry.on" {
+// theLanguage never changes, so it is read once.
+var theLanguage = sync.OnceValue(func() language {
+	l := language{rank: map[string]int{}, defaults: map[string]string{}}
+	spec := reflect.TypeFor[ax.TaskSpec]()
+	for i := range spec.NumField() {
+		l.rank[spec.Field(i).Tag.Get("ax")] = i
+	}
+	l.read("", spec)
+	l.read("schedule.", reflect.TypeFor[ax.ScheduleSpec]())
+	return l
+})
+
+func (l language) read(prefix string, spec reflect.Type) {
+	for i := range spec.NumField() {
+		f := spec.Field(i)
+		path := prefix + f.Tag.Get("ax")
+		if f.Type.Kind() == reflect.Struct {
+			l.read(path+".", f.Type)
+		}
+		if text, ok := f.Tag.Lookup("default"); ok {
+			l.defaults[path] = text
+		}
+	}
+}
+
+func (l language) rankOf(path string) int {
+	end := strings.IndexAny(path, ".[")
+	if end < 0 {
+		end = len(path)
+	}
+	if rank, ok := l.rank[path[:end]]; ok {
+		return rank
+	}
+	return len(l.rank)
+}
+
+// isDefault reports whether value is what an attribute has when nobody writes
+// it.
+func (l language) isDefault(path string, value json.RawMessage) bool {
+	if path == "retry.on" { // depends on whether there is a retry block
 		return bytes.Equal(value, plainJSON(ax.DefaultRetryOn))
 	}
-	rest, isSchedule := strings.CutPrefix(path, "schedule[")
-	if isSchedule {
+	if rest, ok := strings.CutPrefix(path, "schedule["); ok {
 		_, name, _ := strings.Cut(rest, ".")
-		def, ok := defaultOf(reflect.TypeFor[ax.ScheduleSpec](), name)
-		return ok && def == unquoted(value)
+		path = "schedule." + name
 	}
-	def, ok := defaultOf(reflect.TypeFor[ax.TaskSpec](), path)
-	return ok && def == unquoted(value)
-}
-
-// defaultOf returns the default tag of the field at a dotted path of t.
-func defaultOf(t reflect.Type, path string) (string, bool) {
-	name, rest, nested := strings.Cut(path, ".")
-	for i := range t.NumField() {
-		f := t.Field(i)
-		switch {
-		case f.Tag.Get("ax") != name:
-			continue
-		case nested && f.Type.Kind() == reflect.Struct:
-			return defaultOf(f.Type, rest)
-		case nested:
-			return "", false
-		}
-		return f.Tag.Lookup("default")
+	text, ok := l.defaults[path]
+	if !ok {
+		return false
 	}
-	return "", false
-}
-
-func unquoted(value json.RawMessage) string {
 	var s string
 	if json.Unmarshal(value, &s) == nil {
-		return s
+		return s == text
 	}
-	return string(value)
+	return string(value) == text
 }
