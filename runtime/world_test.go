@@ -406,6 +406,14 @@ func (w *world) trigger(name string) int64 {
 	return ref.ID
 }
 
+func (w *world) hold(name string) {
+	w.t.Helper()
+	h := ax.Hold{Kind: ax.HoldPaused, Who: "ann", SinceMs: time.Now().UnixMilli()}
+	if err := w.store.Hold(context.Background(), w.object(name).ID, h); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *world) wantStatuses(name string, want ...ax.Status) {
 	w.t.Helper()
 	var got []ax.Status
@@ -434,6 +442,7 @@ type faults struct {
 	// before fails a call that is not made; after loses the answer of one that
 	// was.
 	before, after func(call string) error
+	refuse        func([]ax.Firing) error // of a claim
 }
 
 func (f *faults) ask(when *func(string) error, call string) error {
@@ -479,7 +488,14 @@ func (f *faults) ReloadTasks(ctx context.Context, ids []int64) ([]ax.DueTask, er
 }
 
 func (f *faults) Claim(ctx context.Context, fs []ax.Firing) ([]ax.Claimed, error) {
-	return faulty(f, "Claim", func() ([]ax.Claimed, error) { return f.Store.Claim(ctx, fs) })
+	return faulty(f, "Claim", func() ([]ax.Claimed, error) {
+		if f.refuse != nil {
+			if err := f.refuse(fs); err != nil {
+				return nil, err
+			}
+		}
+		return f.Store.Claim(ctx, fs)
+	})
 }
 
 func (f *faults) EndingHolds(ctx context.Context, until int64) ([]ax.HeldTask, error) {

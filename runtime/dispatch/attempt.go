@@ -74,6 +74,9 @@ func (d *Dispatcher) receive(rs []ax.Report) {
 			d.started(a, r, now)
 		default:
 			a.reported = true
+			if r.StartedMs == 0 {
+				r.StartedMs = a.startedMs // so that the journal has it
+			}
 			d.reports = append(d.reports, r)
 		}
 	}

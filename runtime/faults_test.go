@@ -1,0 +1,208 @@
+package runtime_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/axctl/ax"
+)
+
+// failing returns a fault that fails one call, "" all of them.
+func failing(call string, err error) func(string) error {
+	return func(c string) error {
+		if call == "" || c == call {
+			return err
+		}
+		return nil
+	}
+}
+
+// once lets a fault happen only the first n times.
+func once(n int, f func(string) error) func(string) error {
+	return func(call string) error {
+		err := f(call)
+		if err != nil {
+			if n == 0 {
+				return nil
+			}
+			n--
+		}
+		return err
+	}
+}
+
+// While the store is away axd stays up, running work goes on, nothing is lost,
+// and all resumes by itself.
+func TestStoreAwayForTenMinutes(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.exec.play = func(ax.Job) play { return play{work: 10 * time.Second} }
+		w.apply("a", taskSpec(func(s *ax.TaskSpec) {
+			s.Misfire.Policy, s.Overlap = ax.MisfireAll, ax.OverlapAllow
+		}))
+		w.boot()
+		w.until("00:01:05")
+		w.faults.set(failing("", fmt.Errorf("disk: %w", ax.ErrUnavailable)), nil)
+		w.until("00:10:59")
+		if s := w.engine.Stats(); s.StoreError == "" || s.LagMs < 8*60_000 {
+			t.Errorf("stats %+v", s)
+		}
+		w.wantStatuses("a", ax.StatusDispatched)
+		w.faults.set(nil, nil)
+		w.until("00:14:30")
+		if got := w.count("a"); got[ax.StatusSuccess] != 14 {
+			t.Errorf("statuses %v", got)
+		}
+		if s := w.engine.Stats(); s.StoreError != "" || s.LagMs != 0 {
+			t.Errorf("stats %+v", s)
+		}
+		// The lateness does not stay (a wheel that counted ticks would lag on).
+		if r := w.rows("a")[13]; r.StartedMs-r.DueMs > 20_000 {
+			t.Errorf("the last instance started %d ms late", r.StartedMs-r.DueMs)
+		}
+	})
+}
+
+// Reads work and writes do not, as when the disk is full: no spinning.
+func TestDiskFull(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.apply("a", taskSpec())
+		w.boot()
+		calls := 0
+		w.faults.set(func(call string) error {
+			if call == "Claim" {
+				calls++
+				return ax.ErrUnavailable
+			}
+			return nil
+		}, nil)
+		w.until("00:01:30")
+		w.faults.set(nil, nil)
+		w.until("00:01:35")
+		w.wantStatuses("a", ax.StatusSuccess)
+		if calls > 60 {
+			t.Errorf("%d tries in half a minute", calls)
+		}
+	})
+}
+
+// Whichever call loses its answer after it was written, each slot has one
+// instance and each attempt was given to an executor once.
+func TestLostAnswers(t *testing.T) {
+	for _, call := range []string{"Claim", "Dispatch", "Started", "Finish", "Open", "Pending", "DueTasks", "TaskVersions", "Cancels", "Changed"} {
+		t.Run(call, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				w.exec.play = func(ax.Job) play { return play{work: 61 * time.Second} }
+				w.apply("a", taskSpec(func(s *ax.TaskSpec) { s.Overlap = ax.OverlapAllow }))
+				w.boot()
+				w.faults.set(nil, once(3, failing(call, ax.ErrUnavailable)))
+				w.until("00:30:00")
+				for i, r := range w.rows("a")[:25] {
+					if r.Status != ax.StatusSuccess || r.DueMs != time.Date(2000, 1, 1, 0, i+1, 0, 0, time.UTC).UnixMilli() {
+						t.Errorf("instance %d: %+v", i, r)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A claim that the store refuses for one task's sake does not stop the others.
+func TestOneBadTaskStopsNobody(t *testing.T) {
+	simulate(t, func(w *world) {
+		bad := w.apply("bad", taskSpec())
+		w.apply("good", taskSpec())
+		w.boot()
+		w.faults.refuse = func(fs []ax.Firing) error {
+			for _, f := range fs {
+				if f.TaskID == bad {
+					return errors.New("constraint")
+				}
+			}
+			return nil
+		}
+		w.until("00:05:30")
+		if got := w.count("good"); got[ax.StatusSuccess] != 5 {
+			t.Errorf("good: %v", got)
+		}
+		if got := w.rows("bad"); len(got) != 0 {
+			t.Errorf("bad: %v", got)
+		}
+		w.faults.refuse = nil
+		w.until("00:07:30")
+		if got := w.count("bad"); got[ax.StatusSuccess] == 0 {
+			t.Errorf("bad does not resume: %v", got)
+		}
+	})
+}
+
+// Random faults and kills, then peace: nothing lost, nothing doubled, nothing
+// hangs.
+func TestRandomFaults(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			simulate(t, func(w *world) {
+				r := rand.New(rand.NewPCG(seed, 1))
+				w.exec.play = func(j ax.Job) play {
+					p := play{work: time.Duration(1+j.InstanceID%7) * 5 * time.Second}
+					if j.InstanceID%3 == 0 && j.Attempt < 3 {
+						p.class = ax.ClassTransient
+					}
+					if j.InstanceID%5 == 0 {
+						p.stops = 3 * time.Second
+					}
+					return p
+				}
+				for i, o := range ax.Overlaps {
+					w.apply(fmt.Sprintf("t%d", i), taskSpec(func(s *ax.TaskSpec) {
+						s.Overlap = o
+						s.Schedules[0].Every = 10_000
+						s.Retry.Max = 3
+						s.Misfire.Policy = ax.MisfirePolicies[i%3]
+						s.Concurrency = 1 + i%2
+					}))
+				}
+				w.boot()
+				fault := func(chance float64) func(string) error {
+					return func(string) error {
+						if r.Float64() < chance {
+							return ax.ErrUnavailable
+						}
+						return nil
+					}
+				}
+				for range 10 {
+					w.faults.set(fault(0.1), fault(0.1))
+					w.pass(time.Duration(r.IntN(60_000)) * time.Millisecond)
+					switch r.IntN(3) {
+					case 0:
+						w.kill()
+						w.pass(time.Duration(r.IntN(100_000)) * time.Millisecond)
+						w.faults.set(nil, nil)
+						w.boot()
+					case 1:
+						w.exec.die()
+					}
+				}
+				w.faults.set(nil, nil)
+				for i := range ax.Overlaps {
+					w.hold(fmt.Sprintf("t%d", i))
+				}
+				w.pass(20 * time.Minute)
+				for i := range ax.Overlaps {
+					name := fmt.Sprintf("t%d", i)
+					for _, in := range w.rows(name) {
+						if in.Status == ax.StatusDispatched || in.Status.Final() && in.HandedMs != 0 && in.StoppedMs == 0 {
+							t.Errorf("%s hangs: %+v", name, in)
+						}
+					}
+					if n := w.exec.most["task."+name]; n > 1+i%2 {
+						t.Errorf("%s: %d attempts at once", name, n)
+					}
+				}
+			})
+		})
+	}
+}

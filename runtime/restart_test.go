@@ -1,0 +1,159 @@
+package runtime_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/axctl/ax"
+)
+
+// An attempt whose host died is lost: it runs again under a new attempt number
+// when its task is idempotent, and never again when it is not.
+func TestRestartSettlesWhatRan(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		idempotent bool
+		retries    int
+		want       ax.Status
+		attempt    int
+	}{
+		{"idempotent", true, 3, ax.StatusSuccess, 2},
+		{"not idempotent", false, 3, ax.StatusFailed, 1},
+		{"no retry left", true, 0, ax.StatusFailed, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				w.exec.play = func(ax.Job) play { return play{work: 10 * time.Second} }
+				w.apply("a", taskSpec(func(s *ax.TaskSpec) {
+					s.Idempotent = c.idempotent
+					s.Retry.Max = c.retries
+				}))
+				w.boot()
+				w.until("00:01:05")
+				w.kill()
+				w.wantStatuses("a", ax.StatusDispatched)
+				w.boot()
+				w.until("00:01:40")
+				r := w.rows("a")[0]
+				if r.Status != c.want || r.Attempt != c.attempt || r.StoppedMs == 0 {
+					t.Errorf("got %+v", r)
+				}
+				if !slices.Contains(w.causes(r.ID), ax.CauseLost) {
+					t.Errorf("life line %v does not tell the loss", w.causes(r.ID))
+				}
+				if row := w.object("a").Row; row.Active != 0 || row.Waiting != 0 {
+					t.Errorf("counters %+v", row)
+				}
+			})
+		})
+	}
+}
+
+// A slot that became due while no axd ran is found by the first scan, and
+// waiting instances go on.
+func TestRestartFindsWaiting(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.exec.play = func(ax.Job) play { return play{work: 90 * time.Second} }
+		w.apply("a", taskSpec())
+		w.boot()
+		w.until("00:02:10") // one runs, one waits
+		w.kill()
+		w.until("00:02:40")
+		w.boot()
+		w.until("00:06:00")
+		for _, r := range w.rows("a")[:2] {
+			if r.Status != ax.StatusSuccess && r.Status != ax.StatusFailed {
+				t.Errorf("instance %+v", r)
+			}
+		}
+	})
+}
+
+// A report that was durable when axd died is not lost with it, although the
+// store did not have it.
+func TestJournalIsReplayed(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.apply("a", taskSpec(func(s *ax.TaskSpec) { s.Idempotent = false }))
+		w.boot()
+		w.until("00:00:59")
+		w.faults.set(failing("Finish", ax.ErrUnavailable), nil)
+		w.until("00:01:05")
+		w.wantStatuses("a", ax.StatusDispatched)
+		w.kill()
+		w.faults.set(nil, nil)
+		w.boot()
+		w.wantStatuses("a", ax.StatusSuccess)
+		if r := w.rows("a")[0]; r.EndedMs-r.DueMs != 100 || r.StartedMs != r.DueMs {
+			t.Errorf("instance %+v", r)
+		}
+		w.until("00:02:05")
+		w.wantStatuses("a", ax.StatusSuccess, ax.StatusSuccess)
+	})
+}
+
+// An end that was told while its processes lived on keeps its place until they
+// are gone; a restart settles that too.
+func TestRestartFreesWhatWasNotStopped(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.exec.play = func(ax.Job) play { return play{class: ax.ClassFailed, stops: time.Hour} }
+		w.apply("a", taskSpec())
+		w.boot()
+		w.until("00:01:05")
+		r := w.rows("a")[0]
+		if r.Status != ax.StatusFailed || r.StoppedMs != 0 || w.object("a").Row.Active != 1 {
+			t.Fatalf("instance %+v", r)
+		}
+		w.kill()
+		w.boot()
+		if r := w.rows("a")[0]; r.StoppedMs == 0 || w.object("a").Row.Active != 0 {
+			t.Errorf("instance %+v", r)
+		}
+	})
+}
+
+func TestDrainFinishesWhatRuns(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.exec.play = func(ax.Job) play { return play{work: 90 * time.Second} }
+		w.apply("a", taskSpec())
+		w.boot()
+		w.until("00:02:05") // one runs, one waits
+		w.engine.Drain()
+		w.engine.Drain()
+		w.pass(10 * time.Second)
+		select {
+		case <-w.done:
+			t.Fatal("the drain did not wait for what ran")
+		default:
+		}
+		if err := <-w.done; err != nil {
+			t.Fatal(err)
+		}
+		w.engine = nil
+		w.wantStatuses("a", ax.StatusSuccess, ax.StatusPending)
+		if now := time.Now().UTC().Format("15:04:05"); now != "00:02:30" {
+			t.Errorf("drained at %s", now)
+		}
+	})
+}
+
+// A drain that does not wait: the executors are stopped and report the loss,
+// which is written, so that the next boot has nothing to settle.
+func TestDrainWithExecutorsStopped(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.exec.play = func(ax.Job) play { return play{work: time.Hour} }
+		w.apply("a", taskSpec(func(s *ax.TaskSpec) { s.Retry.Max = 1 }))
+		w.boot()
+		w.until("00:01:05")
+		w.engine.Drain()
+		w.exec.die()
+		if err := <-w.done; err != nil {
+			t.Fatal(err)
+		}
+		w.engine = nil
+		r := w.rows("a")[0]
+		if r.Status != ax.StatusPending || r.Attempt != 2 {
+			t.Errorf("instance %+v", r)
+		}
+	})
+}
