@@ -96,6 +96,7 @@ func (c *call) root() *cobra.Command {
 			"axd is the daemon that runs them.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       c.env.Version,
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -108,7 +109,7 @@ func (c *call) root() *cobra.Command {
 	root.SetOut(c.env.Stdout)
 	root.SetErr(c.env.Stderr)
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetHelpCommand(&cobra.Command{Hidden: true, Use: "no-help"})
+	root.SetVersionTemplate("axctl {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		s := c.screen(c.env.Stdout, c.env.Terminals.Stdout)

@@ -37,6 +37,11 @@ func diagnose(err error) ax.Diagnostics {
 		d.Detail = sentence(hint.Hint)
 	case errors.As(err, &stale):
 		d.Detail = staleDetail(stale)
+		if stale.Address == "" {
+			d.Summary = fmt.Sprintf("Somebody else has applied: the stack was read at serial %d and is now at %d", stale.Read, stale.Found)
+		}
+	case errors.Is(err, ax.ErrStale):
+		d.Detail = "Nothing was changed. Run axctl plan again and look at what it says."
 	case errors.Is(err, ax.ErrBusy):
 		d.Detail = "Another program holds the store's writer. Nothing was changed; try again."
 	}

@@ -1,11 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -245,31 +245,26 @@ func whyNone(t task) string {
 // soonest merges the firings of tasks that can fire. fromMs 0 begins with each
 // task's next_fire_time.
 func soonest(all []task, fromMs int64, n int) ([]firing, error) {
+	all = slices.DeleteFunc(slices.Clone(all), func(t task) bool {
+		return t.Row.NextMs == 0 || t.Row.Hold != nil || !t.Row.Enabled
+	})
+	slices.SortStableFunc(all, func(a, b task) int { return cmp.Compare(a.Row.NextMs, b.Row.NextMs) })
 	var out []firing
 	for _, t := range all {
-		if t.Row.NextMs == 0 || t.Row.Hold != nil || !t.Row.Enabled {
-			continue
-		}
-		if len(out) >= 4*n {
-			out = trim(out, n) // keep it small with many tasks
+		if len(out) == n && t.Row.NextMs > out[n-1].dueMs {
+			break // all that follow begin later still
 		}
 		timetable, err := schedule.Compile(t.Spec.Schedules)
 		if err != nil {
 			return nil, fmt.Errorf("schedule of %s: %w", t.Address(), err)
 		}
 		out = append(out, comingFirings(timetable, max(fromMs, t.Row.NextMs-1), n, firing{address: t.Address(), zone: t.Zone})...)
+		slices.SortStableFunc(out, func(a, b firing) int {
+			return cmp.Or(cmp.Compare(a.dueMs, b.dueMs), cmp.Compare(a.address, b.address))
+		})
+		out = out[:min(len(out), n)]
 	}
-	return trim(out, n), nil
-}
-
-func trim(all []firing, n int) []firing {
-	sort.SliceStable(all, func(i, j int) bool {
-		if all[i].dueMs != all[j].dueMs {
-			return all[i].dueMs < all[j].dueMs
-		}
-		return all[i].address < all[j].address
-	})
-	return all[:min(len(all), n)]
+	return out, nil
 }
 
 func (r nextResult) human(s *screen) {

@@ -21,7 +21,11 @@ func (r planResult) human(s *screen) {
 	if p.Empty() {
 		s.line("No changes. Stack %s is as configured (serial %d).", p.Stack, p.BaseSerial)
 	} else {
-		s.line("Stack %s in %s (serial %d)", p.Stack, orWord(r.store, "no store"), p.BaseSerial)
+		in := ""
+		if r.store != "" {
+			in = " in " + r.store
+		}
+		s.line("Stack %s%s (serial %d)", p.Stack, in, p.BaseSerial)
 		s.line("")
 		wide := 0
 		for _, ch := range p.Changes {
