@@ -56,7 +56,11 @@ func (e *Executor) newAttempt(j *pb.Job, h plugins.Handler, now int64) *attempt 
 	return a
 }
 
-// run does the attempt and enters its end.
+// errGoexit is the end of an attempt whose handler called runtime.Goexit.
+var errGoexit = Permanent(errors.New("handler ended its goroutine"))
+
+// run does the attempt and enters its end, also when the handler leaves by
+// runtime.Goexit.
 func (e *Executor) run(a *attempt) {
 	defer e.running.Done()
 	if t := a.job.TimeoutMs; t > 0 {
@@ -66,7 +70,22 @@ func (e *Executor) run(a *attempt) {
 		})
 		defer timer.Stop()
 	}
-	outputs, err := e.call(a)
+	var outputs plugins.Outputs
+	err := errGoexit
+	defer func() {
+		if p := recover(); p != nil {
+			stack := debug.Stack()
+			_, _ = fmt.Fprintf(stream{&a.out, pb.Stream_STREAM_STDERR}, "panic: %v\n%s", p, stack)
+			err = Permanent(fmt.Errorf("panic: %v\n%s", p, stack))
+		}
+		e.finish(a, outputs, err)
+	}()
+	outputs, err = a.handler.Run(a.ctx, a.view(e.zone(a.job.Timezone)))
+}
+
+// finish enters what the handler returned, unless the attempt has ended
+// otherwise before, and that it is over.
+func (e *Executor) finish(a *attempt, outputs plugins.Outputs, err error) {
 	r := result{status: statusSuccess}
 	if err != nil {
 		r.status, r.class = statusFailed, string(plugins.Classify(err))
@@ -75,7 +94,6 @@ func (e *Executor) run(a *attempt) {
 	r.outputs = encode(a, outputs)
 	a.cancel(nil)
 	a.out.close()
-
 	e.mu.Lock()
 	a.stopped = e.nowMs()
 	if a.ended == 0 {
@@ -133,27 +151,6 @@ func (e *Executor) report(a *attempt) *pb.Report {
 		delete(e.attempts, a.job.BatchNo)
 	}
 	return r
-}
-
-// call runs the handler. Whatever it does, it ends as an error at worst.
-func (e *Executor) call(a *attempt) (outputs plugins.Outputs, err error) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		p := recover()
-		if p == nil {
-			err = Permanent(errors.New("handler ended its goroutine"))
-			return
-		}
-		stack := debug.Stack()
-		_, _ = fmt.Fprintf(stream{&a.out, pb.Stream_STREAM_STDERR}, "panic: %v\n%s", p, stack)
-		err = Permanent(fmt.Errorf("panic: %v\n%s", p, stack))
-	}()
-	outputs, err = a.handler.Run(a.ctx, a.view(e.zone(a.job.Timezone)))
-	returned = true
-	return outputs, err
 }
 
 // view is the job as the handler sees it.

@@ -64,8 +64,8 @@ func (h *typed[T]) Run(ctx context.Context, job Job) (Outputs, error) {
 }
 
 func (h *typed[T]) decode(body []byte, in reflect.Value) error {
-	values := map[string]json.RawMessage{}
-	if len(body) > 0 {
+	var values map[string]json.RawMessage
+	if len(body) > len("{}") {
 		if err := json.Unmarshal(body, &values); err != nil {
 			return err
 		}

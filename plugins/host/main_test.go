@@ -1,0 +1,290 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/plugins"
+	"github.com/axctl/ax/plugins/host"
+	"github.com/axctl/ax/plugins/sdk"
+)
+
+// roleKey makes the test binary something else than a test: an executor, a
+// faulty one, or an axd that is going to be killed.
+const roleKey = "AX_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch role := os.Getenv(roleKey); role {
+	case "":
+		os.Exit(m.Run())
+	case "executor":
+		sdk.Serve("test", handlers()...)
+	case "noisy": // says things before and after the handshake
+		fmt.Println("hello | from | an | init | function")
+		fmt.Print(strings.Repeat("x", 200_000), "\n")
+		go func() {
+			for range 2000 {
+				_, _ = os.NewFile(1, "stdout").WriteString(strings.Repeat("1|1|noise|/nowhere|grpc", 20) + "\n")
+			}
+		}()
+		sdk.Serve("test", handlers()...)
+	case "exits":
+		fmt.Fprintln(os.Stderr, "cannot go on: no license")
+		os.Exit(3)
+	case "silent":
+		select {}
+	case "foreign": // no cookie, as a plugin of some other program
+		_ = os.Unsetenv("AX_PLUGIN")
+		sdk.Serve("test", handlers()...)
+	default:
+		panic("unknown role " + role)
+	}
+}
+
+// input is the body of every test handler.
+type input struct {
+	Text string `ax:"text,optional"`
+	N    int    `ax:"n,optional"`
+}
+
+func handlers() []plugins.Handler {
+	return []plugins.Handler{
+		sdk.Handler("noop", "Does nothing.", func(context.Context, sdk.Job, struct{}) (sdk.Outputs, error) { return nil, nil }),
+		sdk.Handler("sleep", "Runs the shell line in text until it ends or its context does, and says its process id.", sleep),
+		sdk.Handler("print", "Prints n bytes.", func(_ context.Context, job sdk.Job, in input) (sdk.Outputs, error) {
+			_, err := io.CopyN(job.Output.Stdout, zeros{}, int64(in.N))
+			return nil, err
+		}),
+		sdk.Handler("result", "Returns n bytes of output, and an error text as long.", func(_ context.Context, _ sdk.Job, in input) (sdk.Outputs, error) {
+			return sdk.Outputs{"big": strings.Repeat("r", in.N)}, nil
+		}),
+		sdk.Handler("fail", "Fails with n bytes of text.", func(_ context.Context, _ sdk.Job, in input) (sdk.Outputs, error) {
+			return nil, fmt.Errorf("%s%s", in.Text, strings.Repeat("\x00\xff", in.N/2))
+		}),
+		sdk.Handler("panic", "Panics.", func(context.Context, sdk.Job, struct{}) (sdk.Outputs, error) { panic("as asked") }),
+		sdk.Handler("stubborn", "Ignores its context for n ms.", func(_ context.Context, _ sdk.Job, in input) (sdk.Outputs, error) {
+			<-time.After(time.Duration(in.N) * time.Millisecond)
+			return nil, nil
+		}),
+	}
+}
+
+func sleep(ctx context.Context, job sdk.Job, in input) (sdk.Outputs, error) {
+	cmd := exec.Command("/bin/sh", "-c", in.Text)
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "AX_BATCH_NO=" + job.BatchNo}
+	cmd.Stdout = job.Output.Stdout
+	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	_, _ = fmt.Fprintf(job.Output.Stdout, "pid %d\n", os.Getpid())
+	defer context.AfterFunc(ctx, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) })()
+	return nil, cmd.Wait()
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// bench is a host under test with all that it said.
+type bench struct {
+	*host.Host
+	t      testing.TB
+	cancel context.CancelFunc
+	ended  chan error
+
+	mu      sync.Mutex
+	changed chan struct{} // closed, and made anew, when something came
+	reports map[string][]ax.Report
+	output  map[string][]byte
+	notes   map[string]string
+	log     strings.Builder
+}
+
+// start runs a host with executors of the given roles until the test ends.
+func start(t testing.TB, change func(*host.Config), roles ...string) *bench {
+	t.Helper()
+	b := &bench{
+		t: t, ended: make(chan error, 1), changed: make(chan struct{}),
+		reports: map[string][]ax.Report{}, output: map[string][]byte{}, notes: map[string]string{},
+	}
+	cfg := host.Config{
+		Dir: t.TempDir(), Host: "h", Boot: "b", Output: b.print,
+		Log: slog.New(slog.NewTextHandler(b, nil)),
+	}
+	for _, role := range roles {
+		cfg.Executors = append(cfg.Executors, host.Command{Name: role, Path: os.Args[0], Env: []string{roleKey + "=" + role}})
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	b.Host = host.New(cfg)
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel = cancel
+	go func() { b.ended <- b.Run(ctx) }()
+	collected := make(chan struct{})
+	stop := make(chan struct{})
+	go func() {
+		defer close(collected)
+		for {
+			select {
+			case rs := <-b.Reports():
+				b.note(func() {
+					for _, r := range rs {
+						b.reports[r.BatchNo] = append(b.reports[r.BatchNo], r)
+					}
+				})
+			case <-stop:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		b.stop()
+		close(stop)
+		<-collected
+	})
+	select {
+	case <-b.Ready():
+	case <-time.After(30 * time.Second):
+		t.Fatal("host is not ready")
+	}
+	return b
+}
+
+// stop ends the host; more than once does nothing.
+func (b *bench) stop() {
+	b.cancel()
+	err := <-b.ended
+	b.ended <- err
+	if err != nil {
+		b.t.Errorf("Run: %v", err)
+	}
+}
+
+func (b *bench) note(change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+func (b *bench) print(chunks []host.OutputChunk) {
+	b.note(func() {
+		for _, c := range chunks {
+			if c.Stream == "note" {
+				b.notes[c.BatchNo] += string(c.Data)
+			} else {
+				b.output[c.BatchNo] = append(b.output[c.BatchNo], c.Data...)
+			}
+		}
+	})
+}
+
+// Write takes the host's log.
+func (b *bench) Write(p []byte) (int, error) {
+	b.note(func() { b.log.Write(p) })
+	return len(p), nil
+}
+
+// until waits for the condition, which is called with the lock held.
+func (b *bench) until(what string, cond func() bool) {
+	b.t.Helper()
+	limit := time.After(30 * time.Second)
+	for {
+		b.mu.Lock()
+		ok, changed := cond(), b.changed
+		b.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-time.After(20 * time.Millisecond): // what it looks at may be outside
+		case <-limit:
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.t.Fatalf("waited in vain for %s\nreports: %+v\nlog:\n%s", what, b.reports, b.log.String())
+		}
+	}
+}
+
+// end waits until the attempt is over and returns its end.
+func (b *bench) end(batchNo string) ax.Report {
+	b.t.Helper()
+	var end ax.Report
+	b.until("the end of "+batchNo, func() bool {
+		for _, r := range b.reports[batchNo] {
+			switch {
+			case r.Kind == ax.ReportStopped:
+				end.StoppedMs = r.StoppedMs
+			case r.Kind != ax.ReportStarted:
+				end = r
+			}
+		}
+		return end.StoppedMs != 0
+	})
+	return end
+}
+
+// ofKind returns the reports of a kind that came for the attempt.
+func (b *bench) ofKind(batchNo string, kind ax.ReportKind) []ax.Report {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var rs []ax.Report
+	for _, r := range b.reports[batchNo] {
+		if r.Kind == kind {
+			rs = append(rs, r)
+		}
+	}
+	return rs
+}
+
+// executorPid waits for the line of a sleep handler and returns the process id
+// of its executor.
+func (b *bench) executorPid(batchNo string) int {
+	b.t.Helper()
+	pid := 0
+	b.until("output of "+batchNo, func() bool {
+		_, rest, ok := strings.Cut(string(b.output[batchNo]), "pid ")
+		line, _, full := strings.Cut(rest, "\n")
+		if ok && full {
+			pid, _ = strconv.Atoi(line)
+		}
+		return pid != 0
+	})
+	return pid
+}
+
+func job(batchNo, handler, body string) ax.Job {
+	return ax.Job{
+		BatchNo: batchNo, InstanceID: 7, Attempt: 1, Stack: "demo", Task: "task.t", Handler: handler,
+		Body: []byte(body), DueMs: 1767225600000, Timezone: "UTC", KillAfter: ax.DurationOf(time.Second),
+	}
+}
+
+// running counts the processes whose command line holds the text.
+func running(text string) int {
+	n := 0
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		b, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
+		if err == nil && strings.Contains(strings.ReplaceAll(string(b), "\x00", " "), text) {
+			n++
+		}
+	}
+	return n
+}
