@@ -195,7 +195,7 @@ func (c *call) commit(ctx context.Context, d *draft, rev ax.Revision, r *applyRe
 			return err
 		}
 	}
-	return ax.WithHint(fmt.Errorf("apply: %w %d times", ax.ErrMoved, maxTries), "nothing was changed; try again")
+	return ax.WithHint(fmt.Errorf("apply: %w %d times", ax.ErrMoved, maxTries), "Nothing was changed; try again.")
 }
 
 // openForApply opens the store for writing, and makes it where there is none.
@@ -232,10 +232,10 @@ func (c *call) write(ctx context.Context, s Store, cs ax.ChangeSet) (*ax.Applied
 	case lookErr == nil:
 		return &ax.Applied{Serial: rev.Serial, Revision: rev}, nil
 	case errors.Is(lookErr, ax.ErrNotFound):
-		return nil, ax.WithHint(fmt.Errorf("apply: %w", err), "nothing was changed")
+		return nil, ax.WithHint(fmt.Errorf("apply: %w", err), "Nothing was changed.")
 	default:
 		return nil, ax.WithHint(fmt.Errorf("apply: %w; and then: %w", err, lookErr),
-			"it is not known whether the change was committed; axctl plan tells as soon as the store can be read")
+			"It is not known whether the change was committed; axctl plan tells as soon as the store can be read.")
 	}
 }
 

@@ -56,7 +56,7 @@ func (c *call) begin() error {
 	if c.globals.chdir != "" {
 		c.dir = c.path(c.globals.chdir)
 		if info, err := os.Stat(c.dir); err != nil || !info.IsDir() {
-			return ax.WithHint(fmt.Errorf("-chdir: %s is no folder", c.dir), "name a folder that exists")
+			return ax.WithHint(fmt.Errorf("-chdir: %s is no folder", c.dir), "Name a folder that exists.")
 		}
 	}
 	c.storeURL = c.globals.store

@@ -34,7 +34,7 @@ func diagnose(err error) ax.Diagnostics {
 	var stale *ax.StaleError
 	switch {
 	case errors.As(err, &hint):
-		d.Detail = sentence(hint.Hint)
+		d.Detail = hint.Hint
 	case errors.As(err, &stale):
 		d.Detail = staleDetail(stale)
 		if stale.Address == "" {

@@ -134,7 +134,7 @@ func logReader(ctx context.Context, s Store, l ax.Life) (*logs.Reader, error) {
 		}
 	}
 	return nil, ax.WithHint(fmt.Errorf("host %q, which ran instance %d, is not in the store", name, l.ID),
-		"its data folder is not known; look for its logs there")
+		"Its data folder is not known; look for its logs there.")
 }
 
 func (c *call) logsEnd(ctx context.Context, err error, sink logSink) error {
@@ -143,7 +143,7 @@ func (c *call) logsEnd(ctx context.Context, err error, sink logSink) error {
 	case err != nil && errors.As(context.Cause(ctx), &i):
 		return exit(i.Code)
 	case errors.Is(err, fs.ErrPermission):
-		return ax.WithHint(err, "the logs belong to the user that axd runs as; run axctl logs as that user")
+		return ax.WithHint(err, "The logs belong to the user that axd runs as; run axctl logs as that user.")
 	case err != nil:
 		return err
 	}

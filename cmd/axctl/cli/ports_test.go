@@ -144,7 +144,7 @@ func TestInterruptedApply(t *testing.T) {
 	})
 	out := w.run(130, "apply", "-auto-approve")
 	w.wants(out, "Apply complete! 1 added", "the change was committed")
-	if strings.Contains(out, "nothing was changed") {
+	if strings.Contains(out, "Nothing was changed.") {
 		t.Errorf("it says that nothing was changed:\n%s", out)
 	}
 }

@@ -43,7 +43,7 @@ func (c *call) resume(ctx context.Context, address string) (resumeResult, error)
 			return r, err
 		}
 	}
-	return resumeResult{}, ax.WithHint(fmt.Errorf("resume %s: %w %d times", address, ax.ErrMoved, maxTries), "nothing was changed; try again")
+	return resumeResult{}, ax.WithHint(fmt.Errorf("resume %s: %w %d times", address, ax.ErrMoved, maxTries), "Nothing was changed; try again.")
 }
 
 func (c *call) resumeOnce(ctx context.Context, s Store, address string) (resumeResult, error) {

@@ -78,7 +78,7 @@ func (c *call) await(ctx context.Context, s Store, r triggerResult) error {
 		}
 		if i := (*Interrupt)(nil); errors.As(context.Cause(ctx), &i) {
 			return withCode(i.Code, ax.WithHint(fmt.Errorf("interrupted (%s); instance %d goes on", i.Signal, r.ref.ID),
-				"axctl instance %d tells what becomes of it", r.ref.ID))
+				"axctl instance %d tells what becomes of it.", r.ref.ID))
 		}
 		if err != nil {
 			return err
