@@ -90,13 +90,13 @@ func (a *apply) readStack() (serial int64, err error) {
 		return nil
 	}, `SELECT id, serial FROM stack WHERE name = ?`, a.cs.Stack)
 	if err == nil && a.stackID == 0 {
-		a.stackID, err = a.insert(`INSERT INTO stack (name, serial) VALUES (?, 0)`, a.cs.Stack)
+		_, a.stackID, err = a.insert(`INSERT INTO stack (name, serial) VALUES (?, 0)`, a.cs.Stack)
 	}
 	return serial, err
 }
 
 func (a *apply) writeRevision(r ax.Revision) (err error) {
-	a.revision, err = a.insert(`INSERT INTO revision (apply_id, stack_id, serial, at_ms, who, host, origin, git_remote, git_commit,
+	_, a.revision, err = a.insert(`INSERT INTO revision (apply_id, stack_id, serial, at_ms, who, host, origin, git_remote, git_commit,
 		git_dirty, plan_hash, config_hash, message, added, changed, deleted) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`,
 		r.ApplyID, a.stackID, r.Serial, r.AtMs, text(r.Who), text(r.Host), text(r.Origin), text(r.GitRemote), text(r.GitCommit),
 		r.GitDirty, text(r.PlanHash), text(r.ConfigHash), text(ax.CleanText(r.Message, ax.MaxErrorBytes)), r.Added, r.Changed, r.Deleted)
@@ -147,15 +147,14 @@ func (a *apply) change(c ax.Change) error {
 // not as the change's author read it.
 func (a *apply) object(c ax.Change) (objectRow, error) {
 	if c.Action == ax.ActionCreate && c.ObjectID == 0 && c.BaseVersion == 0 {
-		n, err := a.exec(`INSERT INTO object (stack_id, kind, name, version, defined, hash) VALUES (?, ?, ?, 0, 0, '')
-			ON CONFLICT DO NOTHING`, a.stackID, string(c.Kind), c.Name)
-		if err != nil {
-			return objectRow{}, err
+		var fingerprint string
+		if c.Task.Timetable != nil {
+			fingerprint = c.Task.Timetable.Fingerprint
 		}
-		if n == 1 {
-			o := objectRow{fresh: true}
-			err := a.query(func(r *row) error { o.id = r.int64(); return nil }, `SELECT last_insert_rowid()`)
-			return o, err
+		n, id, err := a.insert(`INSERT INTO object (stack_id, kind, name, version, defined, hash, fingerprint)
+			VALUES (?, ?, ?, 1, 1, ?, ?) ON CONFLICT DO NOTHING`, a.stackID, string(c.Kind), c.Name, c.Hash, text(fingerprint))
+		if err != nil || n == 1 {
+			return objectRow{id: id, fresh: true}, err
 		}
 	}
 	var o objectRow
@@ -197,7 +196,9 @@ func (a *apply) staleObject(id int64, stale *ax.StaleError) error {
 // writeVersion adds the version o.version; a deletion has no body and leaves
 // the object its last definition.
 func (a *apply) writeVersion(o objectRow, c ax.Change) (err error) {
-	if c.Action == ax.ActionDelete {
+	if o.fresh {
+		// The row was inserted with its first version.
+	} else if c.Action == ax.ActionDelete {
 		_, err = a.exec(`UPDATE object SET version = ?, deleted_ms = ? WHERE id = ?`, o.version, a.cs.NowMs, o.id)
 	} else {
 		_, err = a.exec(`UPDATE object SET version = ?1, defined = ?1, hash = ?2, deleted_ms = NULL WHERE id = ?3`, o.version, c.Hash, o.id)
@@ -215,12 +216,17 @@ func (a *apply) writeVersion(o objectRow, c ax.Change) (err error) {
 }
 
 func (a *apply) createTask(o objectRow, t ax.TaskChange) error {
-	_, err := a.exec(`INSERT INTO task (object_id, lock_version, active, waiting, max_active, version, enabled, overlap)
-		VALUES (?, 1, 0, 0, ?, ?, ?, ?)`, o.id, t.MaxActive, o.version, t.Enabled, string(t.Overlap))
-	if err != nil || t.Timetable == nil {
+	var tt ax.Timetable
+	if t.Timetable != nil {
+		tt = *t.Timetable
+	}
+	_, err := a.exec(`INSERT INTO task (object_id, next_fire_time, last_slot, lock_version, active, waiting, max_active, version, enabled, overlap)
+		VALUES (?, ?, ?, 1, 0, ?, ?, ?, ?, ?)`,
+		o.id, null(tt.NextMs), null(tt.LastSlotMs), len(tt.Starts), t.MaxActive, o.version, t.Enabled, string(t.Overlap))
+	if err != nil {
 		return err
 	}
-	return writeTimetable(a.tx, o.id, *t.Timetable, a.cs.NowMs)
+	return writeSlots(a.tx, o.id, tt, a.cs.NowMs)
 }
 
 func (a *apply) updateTask(o objectRow, t ax.TaskChange) error {
@@ -287,6 +293,11 @@ func writeTimetable(t *tx, taskID int64, tt ax.Timetable, nowMs int64) error {
 			return err
 		}
 	}
+	return writeSlots(t, taskID, tt, nowMs)
+}
+
+// writeSlots writes the instances and stretches of a timetable.
+func writeSlots(t *tx, taskID int64, tt ax.Timetable, nowMs int64) error {
 	for _, st := range tt.Starts {
 		ref := ax.Ref{DueMs: st.DueMs, TaskID: taskID, SlotKey: ax.ScheduleSlotKey(st.DueMs)}
 		err := insertWaiting(t, &ref, waitingRow{st.Version, ax.InstanceSchedule, st.DueMs, nowMs})

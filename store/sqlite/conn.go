@@ -73,31 +73,14 @@ func (c *conn) bind(args []any) []driver.NamedValue {
 	return c.args
 }
 
-// exec runs a statement and returns how many rows it changed. A context that
-// can end costs a goroutine a call, so writers pass context.Background().
-func (c *conn) exec(ctx context.Context, sql string, args ...any) (int64, error) {
+// exec runs a statement. A context that can end costs a goroutine a call, so
+// writers pass context.Background().
+func (c *conn) exec(ctx context.Context, sql string, args ...any) (driver.Result, error) {
 	s, err := c.statement(sql)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	r, err := s.ExecContext(ctx, c.bind(args))
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
-}
-
-// insert runs an INSERT and returns the row's id.
-func (c *conn) insert(sql string, args ...any) (int64, error) {
-	s, err := c.statement(sql)
-	if err != nil {
-		return 0, err
-	}
-	r, err := s.ExecContext(context.Background(), c.bind(args))
-	if err != nil {
-		return 0, err
-	}
-	return r.LastInsertId()
+	return s.ExecContext(ctx, c.bind(args))
 }
 
 // query runs a statement and calls scan for each row. The row is valid until

@@ -68,16 +68,25 @@ type tx struct {
 	taken  bool  // nextID has moved
 }
 
-// exec runs a statement in the transaction.
+// exec runs a statement in the transaction and returns how many rows it
+// changed.
 func (t *tx) exec(sql string, args ...any) (int64, error) {
-	t.wrote = true
-	return t.conn.exec(context.Background(), sql, args...)
+	n, _, err := t.insert(sql, args...)
+	return n, err
 }
 
-// insert runs an INSERT and returns the row's id.
-func (t *tx) insert(sql string, args ...any) (int64, error) {
+// insert is exec for a table whose rows get their id from SQLite.
+func (t *tx) insert(sql string, args ...any) (n, id int64, err error) {
 	t.wrote = true
-	return t.conn.insert(sql, args...)
+	r, err := t.conn.exec(context.Background(), sql, args...)
+	if err != nil {
+		return 0, 0, err
+	}
+	if n, err = r.RowsAffected(); err != nil {
+		return 0, 0, err
+	}
+	id, err = r.LastInsertId()
+	return n, id, err
 }
 
 // query reads in the transaction.
