@@ -1,0 +1,302 @@
+// Package daemon puts axd together: it opens the store and the data folder,
+// and wires the engine, the executors, the logs and the HTTP server. It owns no
+// logic; everything it makes is torn down in reverse order.
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/logs"
+	"github.com/axctl/ax/plugins/builtin"
+	"github.com/axctl/ax/plugins/host"
+	"github.com/axctl/ax/runtime"
+	"github.com/axctl/ax/schedule"
+	"github.com/axctl/ax/server"
+	"github.com/axctl/ax/store"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+)
+
+// Config is all that axd's flags say. The zero value of a field means its
+// default, as DefaultX say.
+type Config struct {
+	StoreURL string // sqlite:PATH
+	DataDir  string // default: ax.data beside the store
+	Listen   string // loopback only; "" serves nothing
+	// Listener, when set, is used instead of Listen. New closes it with the rest.
+	Listener net.Listener
+	Name     string // default: the machine's host name
+	Version  string
+	Pools    map[string]int // handler → places
+	Tick     time.Duration
+	Scan     time.Duration
+	// Grace is how long a drain waits for running attempts; default DefaultGrace.
+	Grace time.Duration
+	// Executors are the processes that run handlers; default: the built-in
+	// ones, served by this very program.
+	Executors []host.Command
+	Log       *slog.Logger
+	Now       func() time.Time    // default time.Now
+	OnEvent   func(runtime.Event) // told of each start and end; must not block
+}
+
+// DefaultGrace is how long a drain waits for running attempts.
+const DefaultGrace = 30 * time.Second
+
+// Daemon is one axd. Make it with New, run it with Run, and Close it.
+type Daemon struct {
+	cfg      Config
+	store    store.Store
+	info     ax.StoreInfo
+	listener net.Listener
+	executor *host.Host
+	engine   *runtime.Engine
+	server   *server.Server
+	self     ax.Host
+	teardown []func()
+}
+
+// New opens everything axd needs and starts nothing. Its errors carry hints for
+// the operator; after an error nothing is left open.
+func New(ctx context.Context, cfg Config) (_ *Daemon, err error) {
+	d := &Daemon{cfg: cfg}
+	defer func() {
+		if err != nil {
+			d.Close()
+		}
+	}()
+	if d.cfg.Now == nil {
+		d.cfg.Now = time.Now
+	}
+	d.cfg.Grace = cmp.Or(d.cfg.Grace, DefaultGrace)
+	if d.cfg.Name == "" {
+		if d.cfg.Name, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("host name: %w", err)
+		}
+	}
+	if err := d.openStore(ctx); err != nil {
+		return nil, err
+	}
+	if err := d.openData(); err != nil {
+		return nil, err
+	}
+	switch {
+	case d.cfg.Listener != nil:
+		d.listener = d.cfg.Listener
+	case d.cfg.Listen != "":
+		if err := server.CheckAddress(d.cfg.Listen); err != nil {
+			return nil, err
+		}
+		if d.listener, err = net.Listen("tcp", d.cfg.Listen); err != nil {
+			return nil, ax.WithHint(fmt.Errorf("listen: %w", err), "is another axd running? Give this one another -listen (127.0.0.1:0 takes a free port)")
+		}
+	}
+	if d.listener != nil {
+		d.onClose(func() { d.listener.Close() })
+	}
+	return d, d.wire()
+}
+
+// openStore opens and locks the store. It never makes one: only apply does.
+func (d *Daemon) openStore(ctx context.Context) error {
+	st, err := store.Open(ctx, d.cfg.StoreURL, store.Options{Now: d.cfg.Now, Log: d.cfg.Log.With("component", "store")})
+	if err != nil {
+		return err
+	}
+	d.store = st
+	d.onClose(func() { _ = st.Close() })
+	if d.info, err = st.Info(ctx); err != nil {
+		return fmt.Errorf("read store: %w", err)
+	}
+	path := strings.TrimPrefix(d.info.URL, "sqlite:")
+	release, err := lockFile(path+".lock", "the store "+path)
+	if err != nil {
+		return err
+	}
+	d.onClose(release)
+	if d.cfg.DataDir == "" {
+		d.cfg.DataDir = filepath.Join(filepath.Dir(path), "ax.data")
+	}
+	return nil
+}
+
+// openData makes and locks the data folder.
+func (d *Daemon) openData() error {
+	dir, err := filepath.Abs(d.cfg.DataDir)
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	d.cfg.DataDir = dir
+	if err := os.MkdirAll(d.socketDir(), 0o700); err != nil {
+		return ax.WithHint(fmt.Errorf("data folder: %w", err), "give -data a folder that this user may write")
+	}
+	release, err := lockFile(filepath.Join(dir, "lock"), "the data folder "+dir)
+	if err != nil {
+		return err
+	}
+	d.onClose(release)
+	return nil
+}
+
+func (d *Daemon) socketDir() string { return filepath.Join(d.cfg.DataDir, "executors") }
+
+// wire makes the parts and connects them. It is one straight function, since
+// each part needs those before it.
+func (d *Daemon) wire() error {
+	log, reg := d.cfg.Log, prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	boot := strings.ToLower(rand.Text()[:12])
+
+	writer, err := logs.NewWriter(d.cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	d.onClose(func() { _ = writer.Close() })
+
+	var handlers []string
+	for _, h := range builtin.All() {
+		handlers = append(handlers, h.Schema().Handler)
+	}
+	executors := d.cfg.Executors
+	if executors == nil {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("find own program: %w", err)
+		}
+		for _, name := range handlers {
+			executors = append(executors, host.Command{Name: name, Path: self, Args: []string{"executor", name}})
+		}
+	}
+	d.executor = host.New(host.Config{
+		Executors: executors, Dir: d.socketDir(), Host: d.cfg.Name, Boot: boot,
+		Output: newOutput(writer, log.With("component", "output")).write,
+		Log:    log.With("component", "executors"), Now: d.cfg.Now, Registerer: reg,
+	})
+	d.engine, err = runtime.New(runtime.Config{
+		Claims: d.store, Dispatches: d.store, Cancels: d.store, Watcher: d.store, Executors: d.executor,
+		Host: d.cfg.Name, Boot: boot, Incarnation: d.info.Incarnation,
+		JournalPath: filepath.Join(d.cfg.DataDir, "reports.journal"),
+		Pools:       d.cfg.Pools, Tick: d.cfg.Tick, Scan: d.cfg.Scan,
+		Now: d.cfg.Now, Log: log.With("component", "engine"), Registerer: reg, OnEvent: d.cfg.OnEvent,
+	})
+	if err != nil {
+		return err
+	}
+	started := d.cfg.Now()
+	if d.listener != nil {
+		d.server = server.New(server.Config{
+			Listener: d.listener, Gatherer: reg, Log: log.With("component", "server"),
+			Health: func() server.Health { return d.health(started) },
+		})
+	}
+	d.self = ax.Host{
+		Name: d.cfg.Name, Boot: boot, PID: os.Getpid(), DataDir: d.cfg.DataDir, Listen: d.Addr(),
+		Version: d.cfg.Version, TZData: schedule.TZDataVersion(), Handlers: handlers, StartedMs: started.UnixMilli(),
+	}
+	return nil
+}
+
+// Addr returns the address the HTTP server listens on, "" when there is none.
+func (d *Daemon) Addr() string {
+	if d.listener == nil {
+		return ""
+	}
+	return d.listener.Addr().String()
+}
+
+// Store returns the daemon's store, open until Close.
+func (d *Daemon) Store() store.Store { return d.store }
+
+// Run works until drain ends, then claims nothing more, gives running attempts
+// the grace time to end, and returns. When ctx ends it stops at once: attempts
+// still running are stopped with their processes, and what becomes of them is
+// decided by the next start.
+func (d *Daemon) Run(ctx, drain context.Context) error {
+	if err := d.store.Join(ctx, d.self); err != nil {
+		return fmt.Errorf("join: %w", err)
+	}
+	d.cfg.Log.Info("axd started", "version", d.cfg.Version, "host", d.self.Name, "store", d.info.URL,
+		"data", d.cfg.DataDir, "listen", d.Addr(), "tzdata", d.self.TZData)
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	group, gctx := errgroup.WithContext(work)
+	group.Go(func() error { return d.executor.Run(gctx) })
+	group.Go(func() error {
+		defer stop() // the engine is what the rest is there for
+		return d.engine.Run(gctx)
+	})
+	if d.server != nil {
+		group.Go(func() error { return d.server.Run(gctx) })
+	}
+	group.Go(func() error {
+		select {
+		case <-drain.Done():
+			d.drain(gctx)
+			stop()
+		case <-gctx.Done():
+		}
+		return nil
+	})
+	err := group.Wait()
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	left := context.WithoutCancel(ctx)
+	if lerr := d.store.Leave(left, d.self.Name, d.self.Boot, d.cfg.Now().UnixMilli()); lerr != nil {
+		d.cfg.Log.Warn("stop not recorded", "error", lerr)
+	}
+	d.cfg.Log.Info("axd stopped", "host", d.self.Name)
+	return err
+}
+
+// drain lets nothing new start and waits until nothing runs (the engine ends
+// ctx then), at most the grace time.
+func (d *Daemon) drain(ctx context.Context) {
+	d.cfg.Log.Info("draining: no new claims", "running", d.engine.Stats().Running, "grace", d.cfg.Grace)
+	d.engine.Drain()
+	grace := time.NewTimer(d.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case <-ctx.Done():
+	case <-grace.C:
+		d.cfg.Log.Warn("stopping attempts that are still running", "running", d.engine.Stats().Running)
+	}
+}
+
+func (d *Daemon) health(started time.Time) server.Health {
+	s := d.engine.Stats()
+	problem := s.StoreError
+	if problem == "" && !s.Ready {
+		problem = "starting: what the last axd left is being settled"
+	}
+	return server.Health{
+		OK: s.Ready && s.StoreError == "", Problem: problem, Host: d.cfg.Name, Version: d.cfg.Version,
+		UptimeMs: d.cfg.Now().Sub(started).Milliseconds(), LagMs: s.LagMs, Running: s.Running, Waiting: s.Waiting,
+	}
+}
+
+// Close releases everything, last opened first. It may be called after a failed
+// New and after Run.
+func (d *Daemon) Close() {
+	for i := len(d.teardown) - 1; i >= 0; i-- {
+		d.teardown[i]()
+	}
+	d.teardown = nil
+}
+
+func (d *Daemon) onClose(f func()) { d.teardown = append(d.teardown, f) }
+
+// TZDataVersion names the time zone data built into this program.
+func TZDataVersion() string { return schedule.TZDataVersion() }

@@ -1,0 +1,31 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/axctl/ax"
+)
+
+// lockFile takes an exclusive lock that ends with the process, so that only one
+// axd works on a store, or in a data folder. The file stays; only the lock
+// counts.
+func lockFile(path, what string) (release func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", what, err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		f.Close()
+		return nil, ax.WithHint(fmt.Errorf("another axd is using %s", what),
+			"stop it first (fuser %s shows which process it is), or give this one another -store and -data", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock %s: %w", what, err)
+	}
+	return func() { f.Close() }, nil
+}
