@@ -154,8 +154,7 @@ func (s *Store) inspect(c *conn, ms []migration) (have int, err error) {
 		return 0, nil
 	}
 	if id != applicationID {
-		return 0, ax.WithHint(fmt.Errorf("%w at %s: the database belongs to another program", ax.ErrNoStore, s.path),
-			"name another file with -store; this one was not touched")
+		return 0, denied("store %s is the database of another program", "name another file with -store; this one was not touched", s.path)
 	}
 	var reader int
 	var program string

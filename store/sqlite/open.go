@@ -37,11 +37,9 @@ func locate(path string, o Options) (abs string, made bool, err error) {
 	case err != nil:
 		return "", false, fmt.Errorf("open store: %w", err)
 	case info.IsDir():
-		return "", false, ax.WithHint(fmt.Errorf("store %s: %w: it is a folder", abs, ax.ErrNoStore),
-			"name the file in it, such as %s", filepath.Join(abs, "ax.db"))
+		return "", false, denied("store %s is a folder", "name the file in it, such as "+filepath.Join(abs, "ax.db"), abs)
 	case !info.Mode().IsRegular():
-		return "", false, ax.WithHint(fmt.Errorf("store %s: %w: it is no regular file", abs, ax.ErrNoStore),
-			"name a file on a local disk")
+		return "", false, denied("store %s is no regular file", "name a file on a local disk", abs)
 	}
 	for _, name := range []string{abs, abs + "-wal", abs + "-shm"} {
 		if err := checkOwner("store file", name); err != nil {
@@ -114,8 +112,7 @@ func userName(uid int) string {
 func (s *Store) explainOpen(err error) error {
 	switch code(err) {
 	case codeNotADB:
-		return ax.WithHint(fmt.Errorf("%w at %s: the file is not a database", ax.ErrNoStore, s.path),
-			"name another file with -store; this one was not touched")
+		return denied("store %s is not a database", "name another file with -store; this one was not touched", s.path)
 	case codeReadOnly, codeCantOpen:
 		return denied("store %s cannot be opened: %v", "make the file and its folder readable and writable", s.path, err)
 	default:

@@ -114,15 +114,25 @@ func (s *Store) open(ctx context.Context, o Options) error {
 		return fmt.Errorf("open store: %w", err)
 	}
 	s.info = info
-	c, err := openConn(s.dsn(o.ReadOnly,
-		"journal_mode(WAL)", "synchronous(FULL)", fmt.Sprintf("wal_autocheckpoint(%d)", walPages),
-		fmt.Sprintf("cache_size(-%d)", writerCache), "journal_size_limit(67108864)", "busy_timeout(0)"))
-	if err != nil {
-		return s.explainOpen(err)
+	if o.BusyTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.BusyTimeout, fmt.Errorf("not to be had in %v: %w", o.BusyTimeout, ax.ErrBusy))
+		defer cancel()
 	}
 	s.writer = &writer{
-		conn: c, path: s.path, intact: s.intact, busy: o.BusyTimeout, now: s.now, log: s.log,
+		path: s.path, intact: s.intact, busy: o.BusyTimeout, now: s.now, log: s.log,
 		token: make(chan struct{}, 1),
+	}
+	// A store that another process makes, recovers or closes is locked for a
+	// moment, and turning to WAL does not wait for that.
+	err = s.writer.retry(ctx, func() (err error) {
+		s.writer.conn, err = openConn(s.dsn(o.ReadOnly,
+			"journal_mode(WAL)", "synchronous(FULL)", fmt.Sprintf("wal_autocheckpoint(%d)", walPages),
+			fmt.Sprintf("cache_size(-%d)", writerCache), "journal_size_limit(67108864)", "busy_timeout(0)"))
+		return err
+	})
+	if err != nil {
+		return s.explainOpen(err)
 	}
 	if err := s.migrate(ctx, o); err != nil {
 		return err
@@ -149,7 +159,7 @@ func (s *Store) Close() error {
 			first = cmp.Or(first, c.close())
 		}
 	}
-	if s.writer != nil {
+	if s.writer != nil && s.writer.conn != nil {
 		s.writer.token <- struct{}{}
 		first = cmp.Or(first, s.writer.conn.close())
 	}
