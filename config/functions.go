@@ -108,13 +108,16 @@ func pureFunctions() map[string]function.Function {
 	}
 }
 
-// lengthFunction is stdlib's length, for strings as well.
+// lengthFunction is stdlib's length, for strings and objects as well.
 var lengthFunction = function.New(&function.Spec{
 	Params: []function.Parameter{{Name: "value", Type: cty.DynamicPseudoType, AllowDynamicType: true}},
 	Type:   function.StaticReturnType(cty.Number),
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 		if args[0].Type() == cty.String {
 			return stdlib.Strlen(args[0])
+		}
+		if t := args[0].Type(); t.IsObjectType() {
+			return cty.NumberIntVal(int64(len(t.AttributeTypes()))), nil
 		}
 		return stdlib.Length(args[0])
 	},
@@ -237,7 +240,11 @@ func templateFunction(folder string, inner map[string]function.Function) functio
 			if found.HasErrors() {
 				return cty.NilVal, function.NewArgError(0, found)
 			}
-			v, found := template.Value(&hcl.EvalContext{Variables: args[1].AsValueMap(), Functions: inner})
+			values := maps.Clone(args[1].AsValueMap())
+			if values == nil {
+				values = map[string]cty.Value{} // names are unknown then, not forbidden
+			}
+			v, found := template.Value(&hcl.EvalContext{Variables: values, Functions: inner})
 			if found.HasErrors() {
 				return cty.NilVal, function.NewArgError(0, found)
 			}
