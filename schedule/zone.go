@@ -268,12 +268,12 @@ func nearestZone(name string) string {
 		return ""
 	}
 	want := strings.ToLower(strings.ReplaceAll(name, " ", "_"))
-	best, bestDistance := "", min(3, 1+len(name)/4)
+	best, bestDistance := "", 2*min(2, 1+len(name)/4)+2
 	for _, zone := range ZoneNames() {
 		lower := strings.ToLower(zone)
-		d := levenshtein.Distance(want, lower, nil)
-		if city := lower[strings.LastIndexByte(lower, '/')+1:]; !strings.Contains(want, "/") && city != lower {
-			d = min(d, levenshtein.Distance(want, city, nil))
+		d := 2 * levenshtein.Distance(want, lower, nil)
+		if i := strings.LastIndexByte(lower, '/'); i >= 0 && !strings.Contains(want, "/") {
+			d = min(d, 2*levenshtein.Distance(want, lower[i+1:], nil)+1) // after a whole name as near
 		}
 		if d < bestDistance {
 			best, bestDistance = zone, d
