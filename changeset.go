@@ -91,7 +91,7 @@ type Timetable struct {
 	// must have no slot due.
 	Settled     bool
 	NextMs      int64 // 0: none
-	LastSlotMs  int64 // 0: leave as it is
+	LastSlotMs  int64 // last_slot rises to it, and never falls; 0: leave as it is
 	Fingerprint string
 	Starts      []Start
 	Skipped     []SkippedStretch

@@ -74,7 +74,7 @@ type TaskRow struct {
 	Enabled     bool
 	Hold        *Hold
 	NextMs      int64 // next_fire_time; 0 none
-	LastSlotMs  int64 // newest slot accounted for; 0 none
+	LastSlotMs  int64 // every slot up to it is accounted for or was never the task's; 0 none
 	Fingerprint string
 	Active      int
 	Waiting     int
