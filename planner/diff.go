@@ -107,7 +107,10 @@ func settled(spec *ax.TaskSpec, row ax.TaskRow) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !row.Enabled && row.NextMs == 0 {
+	switch {
+	case row.Enabled != spec.Enabled:
+		return false, nil
+	case !row.Enabled && row.NextMs == 0:
 		return true, nil // the zone's new rules show when it is enabled
 	}
 	return row.Fingerprint == times.Fingerprint() && agrees(times, row), nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -202,6 +203,51 @@ func TestHeldTask(t *testing.T) {
 	w.next("t", "2026-03-07T03:00:00Z")
 }
 
+// A hold that has ended while axd was down held what was due until then; the
+// rest is an outage.
+func TestHoldThatEndedUnseen(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		until   string
+		starts  []string
+		skipped map[ax.Reason]int
+	}{
+		"in the middle":        {"2026-03-04T02:00:00Z", []string{"2026-03-05T02:00:00Z"}, map[ax.Reason]int{ax.ReasonHeld: 1, ax.ReasonMisfire: 1}},
+		"before the first":     {"2026-03-02T09:00:00Z", []string{"2026-03-05T02:00:00Z"}, map[ax.Reason]int{ax.ReasonMisfire: 2}},
+		"after the last":       {"2026-03-05T07:00:00Z", nil, map[ax.Reason]int{ax.ReasonHeld: 3}},
+		"it has not ended yet": {"2026-03-06T07:00:00Z", nil, map[ax.Reason]int{ax.ReasonHeld: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, morning)
+			w.apply(task("t", cron("0 2 * * *", "UTC")))
+			h := ax.Hold{Kind: ax.HoldPaused, Who: "bob", SinceMs: w.nowMs, UntilMs: ms(t, c.until)}
+			if err := w.store.Hold(context.Background(), w.object("t").ID, h); err != nil {
+				t.Fatal(err)
+			}
+			p := w.at("2026-03-05T08:00:00Z").apply(task("t", cron("0 3 * * *", "UTC")))
+			var starts []string
+			for _, in := range w.instances("t") {
+				starts = append(starts, time.UnixMilli(in.DueMs).UTC().Format(time.RFC3339))
+			}
+			skipped := map[ax.Reason]int{}
+			slots := 0
+			for _, sk := range w.stretches("t") {
+				skipped[sk.Reason] += sk.Slots
+				slots += sk.Slots
+			}
+			if !slices.Equal(starts, c.starts) || !maps.Equal(skipped, c.skipped) {
+				t.Errorf("starts %v, skips %v", starts, skipped)
+			}
+			b := change(t, p).Effects.Backlog
+			if b == nil || b.Starts != len(c.starts) || b.Skipped != slots || b.First != "2026-03-03T02:00:00Z" || b.Last != "2026-03-05T02:00:00Z" {
+				t.Errorf("backlog %+v", b)
+			}
+			w.next("t", "2026-03-06T03:00:00Z")
+		})
+	}
+}
+
 // Each stretch of a disabled task is decided on once, by the version that had
 // the schedule.
 func TestDisabledTask(t *testing.T) {
@@ -288,6 +334,7 @@ func TestRepair(t *testing.T) {
 		"parked far away": {func(r *ax.TaskRow) { r.NextMs += 365 * 86_400_000 }, "set right"},
 		"no slot at all":  {func(r *ax.TaskRow) { r.NextMs -= 3_600_000 }, "set right"},
 		"lost":            {func(r *ax.TaskRow) { r.NextMs = 0 }, "set right"},
+		"switched off":    {func(r *ax.TaskRow) { r.NextMs, r.Enabled = 0, false }, "set right"},
 		"other tzdata":    {func(r *ax.TaskRow) { r.Fingerprint = "before" }, "time zone"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -77,23 +77,36 @@ func (s *step) backlogEffect(t *ax.Timetable) *Backlog {
 	if t == nil {
 		return s.leftBacklog()
 	}
-	b, due := s.backlog(s.cause())
-	if !due || !t.Settled {
+	bs := s.backlogs(s.cause())
+	if len(bs) == 0 || len(t.Starts)+len(t.Skipped) == 0 {
 		return nil
 	}
 	loc := s.old.times.Location()
+	begin, decided := bs[0], bs[len(bs)-1]
 	told := &Backlog{
-		Version: b.Version, Starts: len(t.Starts), Reason: b.Reason, Policy: b.Policy,
-		First: instant(b.FirstMs, loc), FirstMs: b.FirstMs,
-	}
-	for _, st := range t.Starts {
-		told.LastMs = max(told.LastMs, st.DueMs)
+		Version: begin.Version, Starts: len(t.Starts), Reason: decided.Reason, Policy: decided.Policy,
+		First: instant(begin.FirstMs, loc), FirstMs: begin.FirstMs, LastMs: lastSettled(t),
 	}
 	for _, st := range t.Skipped {
-		told.Skipped, told.LastMs = st.Slots, max(told.LastMs, st.ToMs)
+		if told.Skipped += st.Slots; st.Slots < 0 {
+			told.Skipped = -1
+			break
+		}
 	}
 	told.Last = instant(told.LastMs, loc)
 	return told
+}
+
+// lastSettled is the newest slot that t accounts for.
+func lastSettled(t *ax.Timetable) int64 {
+	last := int64(0)
+	for _, st := range t.Starts {
+		last = max(last, st.DueMs)
+	}
+	for _, st := range t.Skipped {
+		last = max(last, st.ToMs)
+	}
+	return last
 }
 
 // leftBacklog tells of slots that axd has yet to claim, on a change that does
@@ -115,10 +128,11 @@ func (s *step) leftBacklog() *Backlog {
 func (s *step) remark(t *ax.Timetable, e *Effects) {
 	why := s.cause()
 	sameRule := s.next.times.Fingerprint() == s.old.times.Fingerprint()
+	sameVersion := s.action == ax.ActionUpdate && s.next.number == s.old.number
 	switch {
-	case why == causeRepair:
-		e.Notes = append(e.Notes, "the stored next fire did not follow from the schedule and is set right")
-	case why == causeSchedule && sameRule && s.action == ax.ActionUpdate:
+	case why == causeRepair || sameVersion && why != causeSchedule:
+		e.Notes = append(e.Notes, "the stored next fire did not follow from the definition and is set right")
+	case why == causeSchedule && sameRule:
 		e.Notes = append(e.Notes, "the rules of its time zone changed (tzdata "+schedule.TZDataVersion()+")")
 	case why == causeNew && s.obj.ID != 0:
 		e.Notes = append(e.Notes, fmt.Sprintf("the name was there before: its history goes on with v%d", s.next.number))

@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/planner"
+	"github.com/axctl/ax/store/check"
 )
 
 var names = []string{"a", "b", `c["eu"]`}
@@ -118,6 +120,7 @@ func TestLaws(t *testing.T) {
 				t.Fatalf("what axd and people did shows as a change: %s", text(again))
 			}
 			checkLedger(t, w, past)
+			checkInvariants(t, w)
 		}
 	})
 }
@@ -211,6 +214,14 @@ func checkLedger(t *rapid.T, w *world, past history) {
 		if slots != len(account) {
 			t.Fatalf("%s: %d slots were due, %d are accounted for", name, slots, len(account))
 		}
+	}
+}
+
+// checkInvariants asks the store's own check.
+func checkInvariants(t *rapid.T, w *world) {
+	findings, err := check.Check(context.Background(), w.store, time.UnixMilli(w.nowMs))
+	if err != nil || len(findings) > 0 {
+		t.Fatalf("the store's invariants do not hold: %v %+v", err, findings)
 	}
 }
 

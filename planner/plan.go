@@ -140,7 +140,8 @@ type Backlog struct {
 	LastMs  int64  `json:"last_ms"`
 	Starts  int    `json:"starts"`  // slots that run, late
 	Skipped int    `json:"skipped"` // slots that do not; -1 over 1,000
-	// Reason is the skipped slots', and Policy the rule that decided.
+	// Reason is the skipped slots', and Policy the rule that decided; of a hold
+	// that has ended and an outage after it, the outage's.
 	Reason ax.Reason        `json:"reason"`
 	Policy ax.MisfirePolicy `json:"policy"`
 	// Left says that the schedule goes on, so axd accounts for the slots when

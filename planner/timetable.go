@@ -124,7 +124,7 @@ func (s *step) timetable() *ax.Timetable {
 		ExpectNextMs: row.NextMs, ExpectLockVersion: row.LockVersion,
 		Fingerprint: s.next.times.Fingerprint(),
 	}
-	if b, due := s.backlog(why); due {
+	for _, b := range s.backlogs(why) {
 		b.Account(s.old.times, row.LastSlotMs, t)
 	}
 	t.NextMs = 0
@@ -153,45 +153,76 @@ func (s *step) timetable() *ax.Timetable {
 	return t
 }
 
-// backlog returns the slots that the old version leaves unclaimed and how they
-// are decided on; false when there are none.
-func (s *step) backlog(why cause) (rules.Backlog, bool) {
-	row, m := s.obj.Row, s.old.spec.Misfire
+// backlogs returns the slots that the old version leaves unclaimed and how they
+// are decided on; none when nothing is due.
+func (s *step) backlogs(why cause) []rules.Backlog {
+	row := s.obj.Row
 	b := rules.Backlog{
 		TaskID: s.obj.ID, Version: s.old.number,
 		FirstMs: rules.FirstUnclaimed(s.old.times, row), EndMs: s.nowMs,
-		Policy: ax.MisfireSkip, Max: m.Max,
+		Policy: ax.MisfireSkip, Max: s.old.spec.Misfire.Max,
+	}
+	if why == causeRepair { // next_fire_time says nothing; last_slot may
+		b.FirstMs = 0
+		if row.LastSlotMs != 0 {
+			b.FirstMs = first(s.old.times, row.LastSlotMs)
+		}
+	}
+	if why == causeNew || len(s.faults) > 0 || b.FirstMs == 0 || b.FirstMs > s.nowMs {
+		return nil
 	}
 	switch {
-	case why == causeNew || len(s.faults) > 0:
-		return b, false
+	case why == causeRepair:
+		b.Reason = ax.ReasonMisfire // and nothing is started on a guess
 	case !row.Enabled:
 		b.Reason = ax.ReasonDisabled
 		if why == causeEnabled {
-			b.Policy = m.OnResume
+			b.Policy = s.old.spec.Misfire.OnResume
 		}
-	case why == causeRepair:
-		// What became of them is unknown: nothing is started on a guess.
-		b.Reason, b.FirstMs = ax.ReasonMisfire, first(s.old.times, row.LastSlotMs)
-		if row.LastSlotMs == 0 {
-			return b, false
-		}
+	case row.Hold != nil && why == causeSchedule:
+		return s.held(b)
 	case row.Hold != nil:
 		b.Reason = ax.ReasonHeld
-		if why == causeSchedule {
-			b.Policy = m.OnResume
-		}
 	case why == causeDisabled:
 		b.Reason = ax.ReasonDisabled
 	case why == causeGone:
 		b.Reason = ax.ReasonDeleted
 	default:
-		b.Reason, b.Policy = ax.ReasonMisfire, m.Policy
-		if !rules.Misfired(m, b.FirstMs, s.nowMs) {
-			b.Policy, b.Max = ax.MisfireAll, maxLate
-		}
+		b = s.late(b)
 	}
-	return b, b.FirstMs != 0 && b.FirstMs <= s.nowMs
+	return []rules.Backlog{b}
+}
+
+// held decides on the backlog of a task that is held and goes on. Where the
+// hold has ended and axd has not seen it yet, what was due after it is late.
+func (s *step) held(b rules.Backlog) []rules.Backlog {
+	b.Reason, b.Policy = ax.ReasonHeld, s.old.spec.Misfire.OnResume
+	until := s.obj.Row.Hold.UntilMs
+	if until == 0 || until > s.nowMs {
+		return []rules.Backlog{b}
+	}
+	var both []rules.Backlog
+	after := b
+	if b.FirstMs < until {
+		b.EndMs = until - 1
+		both = append(both, b)
+		after.FirstMs = first(s.old.times, until-1)
+	}
+	if after.FirstMs != 0 && after.FirstMs <= s.nowMs {
+		both = append(both, s.late(after))
+	}
+	return both
+}
+
+// late decides on slots that nothing kept from being claimed: by the misfire
+// policy, or where none is that old each as usual.
+func (s *step) late(b rules.Backlog) rules.Backlog {
+	m := s.old.spec.Misfire
+	b.Reason, b.Policy = ax.ReasonMisfire, m.Policy
+	if !rules.Misfired(m, b.FirstMs, s.nowMs) {
+		b.Policy, b.Max = ax.MisfireAll, maxLate
+	}
+	return b
 }
 
 // skipPending returns the reason with which waiting instances end, if they do.
