@@ -196,7 +196,7 @@ func refuseWord(all, word token) *Error {
 		if zone == "" {
 			zone = "UTC"
 		}
-		return word.fault("A zone does not belong in cron", fmt.Sprintf("Write timezone = %q beside cron.", zone))
+		return word.fault("A zone does not belong in cron", fmt.Sprintf("Write timezone = %.60q beside cron.", zone))
 	}
 	_, known := cronMacros[word.text]
 	switch {
@@ -211,7 +211,7 @@ func refuseWord(all, word token) *Error {
 		if interval == "" {
 			interval = "5m"
 		}
-		return all.fault("An interval does not belong in cron", fmt.Sprintf("Write every = %q in place of cron.", interval))
+		return all.fault("An interval does not belong in cron", fmt.Sprintf("Write every = %.60q in place of cron.", interval))
 	case word.text == "@reboot":
 		return word.fault("@reboot is no time", "A schedule names instants; the start of a machine is none.")
 	default:
