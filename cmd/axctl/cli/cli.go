@@ -141,6 +141,7 @@ var commands = []func(*call) *cobra.Command{
 	pauseCommand,
 	resumeCommand,
 	statusCommand,
+	doctorCommand,
 
 	versionCommand,
 	completionCommand,

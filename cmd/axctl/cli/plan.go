@@ -110,7 +110,7 @@ func (c *call) draft(ctx context.Context, a planArgs) (*draft, error) {
 // openDraft reads a stack. A store that is not there is an empty one.
 func (c *call) openDraft(ctx context.Context, d *draft, stack string) error {
 	s, err := c.env.Open(ctx, c.storeURL, OpenOptions{ReadOnly: true})
-	if errors.Is(err, ax.ErrNoStore) && !c.somethingThere() {
+	if errors.Is(err, ax.ErrNoStore) {
 		d.state = ax.StackState{Stack: stack}
 		return nil
 	}
@@ -123,16 +123,6 @@ func (c *call) openDraft(ctx context.Context, d *draft, stack string) error {
 	}
 	d.store = s
 	return nil
-}
-
-// somethingThere reports whether there is a file where the store would be, one
-// that is no store.
-func (c *call) somethingThere() bool {
-	if c.storePath() == "" {
-		return false
-	}
-	info, err := os.Stat(c.storePath())
-	return err == nil && info.Size() > 0
 }
 
 // savePlan writes a plan for its owner alone: it tells what runs and how.

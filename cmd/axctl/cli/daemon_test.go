@@ -1,0 +1,60 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/schedule"
+)
+
+// lock holds the lock that an axd on the world's store would hold.
+func (w *world) lock() (release func()) {
+	w.t.Helper()
+	f, err := os.OpenFile(filepath.Join(w.dir, "ax.db.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return func() { f.Close() }
+}
+
+// While axd holds its lock it runs; a host that left no trace of its end does
+// not count as running without the lock.
+func TestStatusAndDoctorSeeAxd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hello("0 * * * *", "a")
+	w.run(0, "apply", "-auto-approve")
+	err := w.store.Join(t.Context(), ax.Host{
+		Name: "host1", Boot: "b", PID: 42, DataDir: w.dir, Version: "v1", TZData: schedule.TZDataVersion(), StartedMs: w.now.UnixMilli(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wants(w.run(0, "status"), "does not run")
+	release := w.lock()
+	w.wants(w.run(0, "status"), "runs on host1", "pid 42")
+	w.wants(w.run(0, "doctor"), "ok     axd", "ok     overdue tasks", "ok     time zone data", "ok     disk space")
+
+	w.now = w.now.Add(2 * time.Hour)
+	w.wants(w.run(0, "status"), "overdue    task.a  due Mon 2026-11-30 16:00 +00:00, 1 h ago")
+	w.wants(w.run(3, "doctor"), "FAIL   overdue tasks: task.a was due Mon 2026-11-30 16:00 +00:00 and has not fired", "offer no handler shell")
+
+	err = w.store.Join(t.Context(), ax.Host{Name: "host1", Boot: "c", PID: 43, DataDir: w.dir, TZData: "1999a", StartedMs: w.now.UnixMilli()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wants(w.run(3, "doctor"), "FAIL   time zone data: axd on host1 has time zone data 1999a")
+
+	release()
+	out := w.run(3, "doctor")
+	w.wants(out, "FAIL   axd: no axd runs on this store", "ok     overdue tasks")
+	w.wants(w.run(0, "trigger", "task.a"), "No axd is running")
+}

@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/schedule"
+	"github.com/axctl/ax/store/check"
+)
+
+func doctorCommand(c *call) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Check the store and what runs on it; end with 3 when something is wrong",
+		Args:  argumentCount(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			result, err := c.doctor(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := c.print(result); err != nil {
+				return err
+			}
+			if len(result.findings) > 0 {
+				return exit(ExitFindings)
+			}
+			return nil
+		},
+	}
+}
+
+// finding is something that is wrong, and what to do about it.
+type finding struct {
+	Check  string `json:"check"`
+	What   string `json:"what"`
+	Remedy string `json:"remedy"`
+}
+
+type doctorResult struct {
+	store    string
+	passed   []string // the checks that found nothing
+	findings []finding
+	held     []task // good to know, and no fault
+}
+
+// add takes what one check found.
+func (r *doctorResult) add(check string, found []finding) {
+	if len(found) == 0 {
+		r.passed = append(r.passed, check)
+	}
+	for _, f := range found {
+		f.Check = check
+		r.findings = append(r.findings, f)
+	}
+}
+
+func (c *call) doctor(ctx context.Context) (doctorResult, error) {
+	r := doctorResult{store: c.storeName()}
+	s, err := c.open(ctx, OpenOptions{ReadOnly: true})
+	if err != nil {
+		return r, err
+	}
+	defer s.Close()
+	broken, err := check.Check(ctx, s, c.env.Now())
+	if err != nil {
+		return r, err
+	}
+	r.add("invariants of the store", invariantFindings(broken))
+	all, err := tasks(ctx, s, false)
+	if err != nil {
+		return r, err
+	}
+	hosts, err := s.Hosts(ctx)
+	if err != nil {
+		return r, err
+	}
+	info, err := s.Info(ctx)
+	if err != nil {
+		return r, err
+	}
+	running := c.daemonRuns()
+	live := liveHosts(hosts, running)
+	r.add("axd", c.daemonFindings(all, running))
+	r.add("overdue tasks", overdueFindings(all, c.nowMs(), running))
+	r.add("schedules", scheduleFindings(all))
+	r.add("disk space", c.diskFindings(live))
+	r.add("time zone data", tzdataFindings(info, live))
+	for _, t := range all {
+		if t.Row.Hold != nil {
+			r.held = append(r.held, t)
+		}
+	}
+	return r, nil
+}
+
+func invariantFindings(broken []check.Finding) []finding {
+	var found []finding
+	for _, b := range broken {
+		found = append(found, finding{What: fmt.Sprintf("%s: %s (invariant %d)", b.Subject, b.Problem, b.Invariant), Remedy: b.Remedy})
+	}
+	return found
+}
+
+func (c *call) daemonFindings(all []task, running bool) []finding {
+	if running || len(all) == 0 {
+		return nil
+	}
+	return []finding{{What: "no axd runs on this store, so nothing fires", Remedy: "axd -store " + shellWord(c.storeURL)}}
+}
+
+func overdueFindings(all []task, nowMs int64, running bool) []finding {
+	if !running {
+		return nil // that is the reason, and it has been told
+	}
+	var found []finding
+	for _, t := range overdue(all, nowMs) {
+		found = append(found, finding{
+			What:   fmt.Sprintf("%s was due %s and has not fired, %s ago", t.Address(), when(t.Row.NextMs, t.Zone), span(nowMs-t.Row.NextMs)),
+			Remedy: "look at axd's log: it may not reach the store, or offer no handler " + t.Spec.Handler.Name,
+		})
+	}
+	return found
+}
+
+// scheduleFindings tells tasks that can never fire again, or whose stored
+// schedule this program does not take.
+func scheduleFindings(all []task) []finding {
+	var found []finding
+	for _, t := range all {
+		if _, err := schedule.Compile(t.Spec.Schedules); err != nil {
+			found = append(found, finding{
+				What:   fmt.Sprintf("the schedule of %s cannot be read: %v", t.Address(), err),
+				Remedy: "mend it in the configuration and apply",
+			})
+		}
+	}
+	return found
+}
+
+// minFree is the free space below which writes are about to fail.
+const minFree = 256 << 20
+
+// diskFindings looks at the disks of the store and of the data folders of
+// hosts that run.
+func (c *call) diskFindings(live []ax.Host) []finding {
+	dirs := map[string]string{}
+	if path := c.storePath(); path != "" {
+		dirs[filepath.Dir(path)] = "store"
+	}
+	for _, h := range live {
+		dirs[h.DataDir] = "data"
+	}
+	var found []finding
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		what := dirs[dir]
+		var st unix.Statfs_t
+		if err := unix.Statfs(dir, &st); err != nil {
+			found = append(found, finding{What: fmt.Sprintf("the %s folder %s cannot be looked at: %v", what, dir, err), Remedy: "run axctl doctor as axd's user"})
+			continue
+		}
+		free := int64(st.Bavail) * st.Bsize
+		if free < minFree {
+			found = append(found, finding{
+				What:   fmt.Sprintf("the disk of the %s folder %s has %d MiB left", what, dir, free>>20),
+				Remedy: "make room; a full disk stops claims until there is some",
+			})
+		}
+		if st.Files > 0 && st.Ffree < 1000 {
+			found = append(found, finding{What: fmt.Sprintf("the disk of the %s folder %s has %d inodes left", what, dir, st.Ffree), Remedy: "delete files there"})
+		}
+	}
+	return found
+}
+
+// tzdataFindings tells when schedules are computed with different data.
+func tzdataFindings(info ax.StoreInfo, live []ax.Host) []finding {
+	own := schedule.TZDataVersion()
+	var found []finding
+	for _, h := range live {
+		if h.TZData != "" && h.TZData != own {
+			found = append(found, finding{
+				What:   fmt.Sprintf("axd on %s has time zone data %s, this axctl %s", h.Name, h.TZData, own),
+				Remedy: "run axctl and axd of one version: a plan may tell other instants than axd fires at",
+			})
+		}
+	}
+	if info.TZData != "" && info.TZData > own {
+		found = append(found, finding{
+			What:   fmt.Sprintf("the store was written with time zone data %s, this axctl has %s", info.TZData, own),
+			Remedy: "use the newer axctl",
+		})
+	}
+	return found
+}
+
+func (r doctorResult) human(s *screen) {
+	s.line("store %s", r.store)
+	for _, name := range r.passed {
+		s.line("%s   %s", s.paint(green, "ok  "), name)
+	}
+	for _, f := range r.findings {
+		s.line("%s   %s: %s", s.paint(red, "FAIL"), f.Check, clean(f.What))
+		s.line("       -> %s", clean(f.Remedy))
+	}
+	s.holds(r.held)
+}
+
+func (r doctorResult) json() document {
+	held := []document{}
+	for _, t := range r.held {
+		held = append(held, objectJSON(t))
+	}
+	return document{"store": r.store, "passed": list(r.passed), "findings": list(r.findings), "held": held}
+}
