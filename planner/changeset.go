@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -103,12 +104,12 @@ func (p *Plan) Refresh(stored ax.StackState, o Options, nowMs int64) (*Plan, []S
 	fresh.MadeAt, fresh.MadeAtMs = instant(nowMs, time.UTC), nowMs
 	fresh.Changes = slices.Clone(p.Changes)
 	fresh.Read = maps.Clone(p.Read)
-	inFlight := newState(stored).inFlight
+	now := newState(stored)
 	var shifts []Shift
 	for i, s := range steps {
 		c := &fresh.Changes[i]
 		was := c.Effects
-		c.Effects = s.effects(s.timetable(), inFlight[s.obj.ID], o.next())
+		c.Effects = s.effects(s.timetable(), now, o.next())
 		if c.Effects.Moved && was.NextFireAfterMs != c.Effects.NextFireAfterMs {
 			shifts = append(shifts, Shift{
 				Address: c.Address, Before: was.NextFireAfter, BeforeMs: was.NextFireAfterMs,
@@ -169,14 +170,17 @@ func (p *Plan) steps(stored ax.StackState, nowMs int64) ([]*step, error) {
 	return steps, nil
 }
 
-// task returns the new definition's task, nil on delete.
+// task returns the new definition's task, nil on delete. A definition with more
+// than this program knows was planned by a newer one, which must apply it.
 func (c *PlannedChange) task() (*ax.TaskSpec, error) {
 	if c.spec != nil || c.Action == ax.ActionDelete {
 		return c.spec, nil
 	}
 	spec := &ax.TaskSpec{}
-	if err := json.Unmarshal(c.Definition, spec); err != nil {
-		return nil, fmt.Errorf("decode definition: %w", err)
+	dec := json.NewDecoder(bytes.NewReader(c.Definition))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(spec); err != nil {
+		return nil, again(fmt.Errorf("decode definition: %w", err))
 	}
 	return spec, nil
 }

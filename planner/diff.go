@@ -137,7 +137,7 @@ func (d *differ) add(p *Plan, c PlannedChange, obj ax.Object) error {
 	if err != nil {
 		return err
 	}
-	c.Effects = s.effects(s.timetable(), d.state.inFlight[obj.ID], d.nextN)
+	c.Effects = s.effects(s.timetable(), d.state, d.nextN)
 	p.Changes = append(p.Changes, c)
 	return nil
 }
@@ -146,10 +146,12 @@ func (d *differ) add(p *Plan, c PlannedChange, obj ax.Object) error {
 type state struct {
 	objects  map[string]ax.Object
 	inFlight map[int64][]ax.InFlight
+	cut      bool // more instances are open than inFlight has
 }
 
 func newState(s ax.StackState) state {
 	ix := state{objects: make(map[string]ax.Object, len(s.Objects)), inFlight: map[int64][]ax.InFlight{}}
+	ix.cut = len(s.InFlight) >= ax.MaxInFlight
 	for _, o := range s.Objects {
 		ix.objects[o.Address()] = o
 	}

@@ -12,9 +12,9 @@ import (
 const shownFlying = 3
 
 // effects tells what the step does to time. t is its timetable, nil when
-// next_fire_time stays; flying are the object's open instances, oldest first.
-func (s *step) effects(t *ax.Timetable, flying []ax.InFlight, nextN int) Effects {
-	row := s.obj.Row
+// next_fire_time stays.
+func (s *step) effects(t *ax.Timetable, stored state, nextN int) Effects {
+	row, flying := s.obj.Row, stored.inFlight[s.obj.ID]
 	e := Effects{Moved: t != nil, InFlight: s.inFlight(flying)}
 	if s.action != ax.ActionCreate {
 		e.NextFireBeforeMs = row.NextMs
@@ -34,6 +34,9 @@ func (s *step) effects(t *ax.Timetable, flying []ax.InFlight, nextN int) Effects
 	e.Backlog = s.backlogEffect(t)
 	e.Warnings = append(e.Warnings, s.faults...)
 	s.remark(t, &e)
+	if stored.cut && row.Active+row.Waiting > len(flying) {
+		e.Notes = append(e.Notes, fmt.Sprintf("%d of its instances are open; not all are counted above", row.Active+row.Waiting))
+	}
 	return e
 }
 

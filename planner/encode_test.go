@@ -125,6 +125,23 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+// A plan of a newer program, with an attribute that this one does not know, is
+// read but not applied.
+func TestDefinitionOfANewerProgram(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, morning)
+	p := w.plan(task("a"))
+	c := &p.Changes[0]
+	c.Definition = bytes.Replace(c.Definition, []byte(`"enabled"`), []byte(`"moon":"full","enabled"`), 1)
+	var read planner.Plan
+	if err := json.Unmarshal([]byte(text(p)), &read); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read.ChangeSet(w.state(), "x", ax.Revision{}, w.nowMs); err == nil || !strings.Contains(err.Error(), "moon") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	w := newWorld(f, morning)
 	data, err := planner.Encode(w.plan(task("a", every(time.Hour))))
