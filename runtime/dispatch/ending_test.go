@@ -1,0 +1,206 @@
+package dispatch
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/axctl/ax"
+	"pgregory.net/rapid"
+)
+
+func spec(edit ...func(*ax.TaskSpec)) *ax.TaskSpec {
+	s := &ax.TaskSpec{
+		Idempotent: true,
+		Retry:      ax.RetrySpec{Max: 3, Initial: 10_000, Factor: 2, MaxInterval: 300_000, On: ax.RetryBlockOn},
+	}
+	for _, e := range edit {
+		e(s)
+	}
+	return s
+}
+
+func TestConclude(t *testing.T) {
+	t.Parallel()
+	const now = 1_000_000
+	once := spec(func(s *ax.TaskSpec) { s.Retry.Max = 0 })
+	for _, c := range []struct {
+		name    string
+		subject subject
+		report  ax.Report
+		want    ax.Ending // Ref, NowMs and Detail aside
+		ready   bool
+	}{
+		{
+			"success", subject{attempt: 1, spec: spec(), startedMs: 5},
+			ax.Report{Kind: ax.ReportEnded, Status: ax.StatusSuccess, EndedMs: 9, StoppedMs: 9},
+			ax.Ending{Attempt: 1, Status: ax.StatusSuccess, StartedMs: 5, EndedMs: 9, StoppedMs: 9},
+			true,
+		},
+		{
+			"failed, tried again", subject{attempt: 1, spec: spec()},
+			ax.Report{Kind: ax.ReportEnded, Status: ax.StatusFailed, EndedMs: 9, StoppedMs: 9},
+			ax.Ending{Attempt: 1, Status: ax.StatusPending, RetryStatus: ax.StatusFailed, NotBeforeMs: now + 10_000, EndedMs: 9, StoppedMs: 9, ErrorClass: ax.ClassFailed, Cause: ax.CauseRetry},
+			true,
+		},
+		{
+			"failed, tried again when it is gone", subject{attempt: 2, spec: spec()},
+			ax.Report{Kind: ax.ReportEnded, Status: ax.StatusFailed, EndedMs: 9},
+			ax.Ending{Attempt: 2, Status: ax.StatusPending, RetryStatus: ax.StatusFailed, NotBeforeMs: now + 20_000, EndedMs: 9, ErrorClass: ax.ClassFailed, Cause: ax.CauseRetry},
+			false,
+		},
+		{
+			"failed for good, not gone", subject{attempt: 1, spec: once},
+			ax.Report{Kind: ax.ReportEnded, Status: ax.StatusFailed, EndedMs: 9},
+			ax.Ending{Attempt: 1, Status: ax.StatusFailed, EndedMs: 9, ErrorClass: ax.ClassFailed},
+			true,
+		},
+		{
+			"timeout", subject{attempt: 1, spec: once},
+			ax.Report{Kind: ax.ReportEnded, Status: ax.StatusTimeout, EndedMs: 9, StoppedMs: 9},
+			ax.Ending{Attempt: 1, Status: ax.StatusTimeout, EndedMs: 9, StoppedMs: 9, ErrorClass: ax.ClassTimeout, Cause: ax.CauseTimeout},
+			true,
+		},
+		{
+			"lost, tried again", subject{attempt: 1, spec: spec()},
+			ax.Report{Kind: ax.ReportLost, StoppedMs: 8},
+			ax.Ending{Attempt: 1, Status: ax.StatusPending, RetryStatus: ax.StatusFailed, NotBeforeMs: now + 10_000, EndedMs: now, StoppedMs: 8, ErrorClass: ax.ClassLost, Cause: ax.CauseLost},
+			true,
+		},
+		{
+			"lost, not idempotent", subject{attempt: 1, spec: spec(func(s *ax.TaskSpec) { s.Idempotent = false })},
+			ax.Report{Kind: ax.ReportLost, StoppedMs: 8},
+			ax.Ending{Attempt: 1, Status: ax.StatusFailed, EndedMs: now, StoppedMs: 8, ErrorClass: ax.ClassLost, Cause: ax.CauseLost},
+			true,
+		},
+		{
+			"refused", subject{attempt: 1, spec: spec()},
+			ax.Report{Kind: ax.ReportRefused, Error: "no"},
+			ax.Ending{Attempt: 1, Status: ax.StatusFailed, EndedMs: now, StoppedMs: now, ErrorClass: ax.ClassPermanent, Error: "no", Cause: ax.CauseNotAccepted},
+			true,
+		},
+		{
+			"cancelled", subject{attempt: 1, spec: spec(), cancelBy: "ann"},
+			ax.Report{Kind: ax.ReportEnded, Status: ax.StatusCancelled, EndedMs: 9},
+			ax.Ending{Attempt: 1, Status: ax.StatusCancelled, EndedMs: 9, ErrorClass: ax.ClassCancelled, Cause: ax.CauseCancel},
+			true,
+		},
+		{
+			"its version is gone", subject{attempt: 1},
+			ax.Report{Kind: ax.ReportEnded, Status: ax.StatusFailed, EndedMs: 9, StoppedMs: 9},
+			ax.Ending{Attempt: 1, Status: ax.StatusFailed, EndedMs: 9, StoppedMs: 9, ErrorClass: ax.ClassFailed},
+			true,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, ready := conclude(c.subject, clean(c.report, now), now)
+			if ready != c.ready {
+				t.Errorf("ready %v", ready)
+			}
+			if (got.Detail == "") && got.Status == ax.StatusPending {
+				t.Error("a retry without its instant")
+			}
+			got.Detail, got.NowMs = "", 0
+			if !sameEnding(got, c.want) {
+				t.Errorf("got  %+v\nwant %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func sameEnding(a, b ax.Ending) bool {
+	return a.Attempt == b.Attempt && a.Status == b.Status && a.RetryStatus == b.RetryStatus &&
+		a.NotBeforeMs == b.NotBeforeMs && a.StartedMs == b.StartedMs && a.EndedMs == b.EndedMs &&
+		a.StoppedMs == b.StoppedMs && a.ErrorClass == b.ErrorClass && a.Error == b.Error &&
+		a.Cause == b.Cause && a.Detail == b.Detail
+}
+
+// Whatever a plugin reports, what goes on from it keeps the ports' contracts.
+func TestAnyReportIsMadeFit(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := ax.Report{
+			Kind:       rapid.SampledFrom([]ax.ReportKind{ax.ReportEnded, ax.ReportRefused, ax.ReportLost}).Draw(t, "kind"),
+			Status:     ax.Status(rapid.SampledFrom([]string{"", "success", "failed", "timeout", "cancelled", "pending", "skipped", "\xff"}).Draw(t, "status")),
+			ErrorClass: ax.ErrorClass(rapid.SampledFrom([]string{"", "transient", "failed", "lost"}).Draw(t, "class")),
+			Error:      strings.Repeat(string(rapid.SliceOf(rapid.Byte()).Draw(t, "error")), rapid.IntRange(0, 9000).Draw(t, "times")),
+			EndedMs:    rapid.Int64Range(0, 10).Draw(t, "ended"),
+			StoppedMs:  rapid.Int64Range(0, 10).Draw(t, "stopped"),
+			Outputs:    rapid.SampledFrom([][]byte{nil, []byte(`{"a":1}`), []byte(`{`), make([]byte, ax.MaxOutputsBytes+1)}).Draw(t, "outputs"),
+		}
+		s := subject{attempt: rapid.IntRange(1, 5).Draw(t, "attempt"), spec: spec()}
+		got := clean(r, 100)
+		e, ready := conclude(s, got, 100)
+		if !utf8.ValidString(e.Error) || len(e.Error) > ax.MaxErrorBytes || len(e.Outputs) > ax.MaxOutputsBytes || e.EndedMs == 0 {
+			t.Fatalf("unfit: %+v", e)
+		}
+		if e.Status != ax.StatusPending && !e.Status.Final() || e.Status == ax.StatusSkipped {
+			t.Fatalf("status %q", e.Status)
+		}
+		if ready && e.Status == ax.StatusPending && (e.StoppedMs == 0 || e.RetryStatus == "") {
+			t.Fatalf("a retry before it stopped: %+v", e)
+		}
+		if (e.Status == ax.StatusSuccess) != (e.ErrorClass == "") {
+			t.Fatalf("status %s has class %q", e.Status, e.ErrorClass)
+		}
+		if again := clean(got, 200); again.Status != got.Status || again.Error != got.Error || again.EndedMs != got.EndedMs {
+			t.Fatalf("cleaning twice differs: %+v, %+v", got, again)
+		}
+	})
+}
+
+func TestLastWords(t *testing.T) {
+	t.Parallel()
+	ends := lastWords([]ax.Report{
+		{BatchNo: "a", Kind: ax.ReportEnded, Status: ax.StatusTimeout},
+		{BatchNo: "b", Kind: ax.ReportStopped, StoppedMs: 3},
+		{BatchNo: "a", Kind: ax.ReportEnded, Status: ax.StatusSuccess, StoppedMs: 7},
+		{BatchNo: "c", Kind: ax.ReportEnded, Status: ax.StatusSuccess},
+	})
+	if len(ends) != 2 || ends["a"].Status != ax.StatusTimeout || ends["a"].StoppedMs != 7 || ends["c"].StoppedMs != 0 {
+		t.Errorf("got %+v", ends)
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	p := newPlaces(Places(map[string]int{"one": 1}, 2))
+	for handler, size := range map[string]int{"one": 1, "shell": 64, "http": 64, "code": 6} {
+		for n := range size {
+			if !p.reserve(handler, true) {
+				t.Errorf("%s has %d places, want %d", handler, n, size)
+			}
+		}
+		if p.reserve(handler, true) {
+			t.Errorf("%s has more than %d places", handler, size)
+		}
+	}
+	p.queue("one", 1)
+	p.release("one")
+	if p.reserve("one", true) {
+		t.Error("a newcomer overtook one that waits")
+	}
+	if !p.reserve("one", false) {
+		t.Error("the one that waits got no place")
+	}
+	p.occupy("one")
+	p.release("one")
+	if p.reserve("one", false) {
+		t.Error("a place over the size was given")
+	}
+}
+
+func TestRecentForgetsTheOldest(t *testing.T) {
+	t.Parallel()
+	r := newRecent()
+	for i := range maxRecent + 10 {
+		r.put(ax.BatchNo("x", int64(i), 1), goneAttempt{attempt: i})
+	}
+	if _, ok := r.get(ax.BatchNo("x", 9, 1)); ok || len(r.gone) != maxRecent {
+		t.Errorf("%d remembered", len(r.gone))
+	}
+	if g, ok := r.get(ax.BatchNo("x", 10, 1)); !ok || g.attempt != 10 {
+		t.Errorf("got %+v, %v", g, ok)
+	}
+}
