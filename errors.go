@@ -58,13 +58,22 @@ func WithHint(err error, format string, args ...any) error {
 type StaleError struct {
 	Address string // the object, or "" for the stack as a whole
 	Read    int    // the version the change was computed from; 0 none
-	Found   int    // the version found
+	Found   int    // the version found; 0 it is deleted
 	Who     string // who wrote it
 	AtMs    int64
 }
 
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("%s was read at v%d and is now v%d", e.Address, e.Read, e.Found)
+	switch {
+	case e.Address == "":
+		return fmt.Sprintf("the stack was read at serial %d and is now at %d", e.Read, e.Found)
+	case e.Found == 0:
+		return fmt.Sprintf("%s was read at v%d and is now deleted", e.Address, e.Read)
+	case e.Read == 0:
+		return fmt.Sprintf("%s was not there and is now v%d", e.Address, e.Found)
+	default:
+		return fmt.Sprintf("%s was read at v%d and is now v%d", e.Address, e.Read, e.Found)
+	}
 }
 
 // Is makes errors.Is(err, ErrStale) true.
