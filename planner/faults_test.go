@@ -3,6 +3,7 @@ package planner_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,6 +156,9 @@ func TestStalePlan(t *testing.T) {
 		_, err := p.ChangeSet(w.state(), "x", ax.Revision{}, w.nowMs)
 		if !errors.Is(err, ax.ErrStale) {
 			t.Errorf("a change set of a stale plan: %v", err)
+		}
+		if want.Address != "" && !strings.HasPrefix(err.Error(), want.Address+" was ") {
+			t.Errorf("the error does not name it: %v", err)
 		}
 		if _, _, err := p.Refresh(w.state(), planner.Options{}, w.nowMs); !errors.Is(err, ax.ErrStale) {
 			t.Errorf("effects of a stale plan: %v", err)
