@@ -113,7 +113,8 @@ func agrees(times *schedule.Schedule, row ax.TaskRow) bool {
 // version that ends (backlog). What begins starts after now, so a moment that
 // would have been due under the new rule but has passed is not missed: last_slot
 // rises to the newest slot that is none of the new version's, which makes
-// next_fire_time the first slot after last_slot at all times.
+// next_fire_time the first slot after last_slot at all times, and tells where
+// the stretch of a disabled version begins.
 func (s *step) timetable() *ax.Timetable {
 	why := s.cause()
 	if why == causeNone {
@@ -138,11 +139,6 @@ func (s *step) timetable() *ax.Timetable {
 	last := max(row.LastSlotMs, t.LastSlotMs)
 	if ms, ok := s.next.times.Prev(s.nowMs + 1); ok {
 		last = max(last, ms)
-	}
-	if why == causeDisabled { // the stretch that enabling it will end begins here
-		if ms, ok := s.old.times.Prev(s.nowMs + 1); ok {
-			last = max(last, ms)
-		}
 	}
 	if last > row.LastSlotMs {
 		t.LastSlotMs = last
