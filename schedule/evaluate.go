@@ -55,9 +55,10 @@ func (r *cronRule) next(afterMs int64) (int64, bool) {
 		if at < s.end {
 			return at * 1000, true
 		}
-		// Later stretches may show readings again, but none from two days
-		// before this one's end; from there on nothing matches up to at, give
-		// or take the two days that offsets can differ by.
+		// Nothing matches between wall and found. Offsets differ by less than
+		// two days, so later stretches can match before at only within two
+		// days of it, or within two days of t, where they show readings before
+		// wall again.
 		if s.end > t+2*day {
 			t = max(s.end, at-2*day)
 		} else {

@@ -74,6 +74,9 @@ func Compile(specs []ax.ScheduleSpec) (*Schedule, error) {
 // Next returns the first instant strictly after afterMs. It returns false when
 // there is none up to the year 9999. It does not allocate.
 func (s *Schedule) Next(afterMs int64) (ms int64, ok bool) {
+	if afterMs >= maxMs {
+		return 0, false
+	}
 	afterMs = max(afterMs, minMs-1)
 	best := int64(math.MaxInt64)
 	for _, r := range s.rules {
@@ -91,6 +94,9 @@ func (s *Schedule) Next(afterMs int64) (ms int64, ok bool) {
 // was: some forty calls of Next at most, two or three when the schedule is
 // regular. It does not allocate.
 func (s *Schedule) Prev(beforeMs int64) (ms int64, ok bool) {
+	if beforeMs <= minMs {
+		return 0, false
+	}
 	beforeMs = min(beforeMs, maxMs+1)
 	last, found := s.nextBefore(beforeMs-1-int64(time.Minute/time.Millisecond), beforeMs)
 	for back := int64(time.Hour / time.Millisecond); !found; back *= 4 {
@@ -247,17 +253,24 @@ func compileEvery(spec ax.ScheduleSpec, z *zone, from int64) (rule, []*Error) {
 
 func (r *everyRule) next(afterMs int64) (int64, bool) {
 	afterMs = max(afterMs, r.fromMs-1)
-	if afterMs >= maxMs || r.every > maxMs-afterMs {
+	wait := r.every - floorMod(afterMs-r.anchor, r.every)
+	if wait > maxMs-afterMs {
 		return 0, false
 	}
-	return afterMs - floorMod(afterMs-r.anchor, r.every) + r.every, true
+	return afterMs + wait, true
 }
 
 func (r *everyRule) digest(h hash.Hash) {
 	fmt.Fprintf(h, "every %d %d %d", r.every, floorMod(r.anchor, r.every), r.fromMs)
 }
 
-func floorMod(a, b int64) int64 { return ((a % b) + b) % b }
+func floorMod(a, b int64) int64 {
+	if m := a % b; m < 0 {
+		return m + b
+	} else {
+		return m
+	}
+}
 
 // atRule fires at fixed instants, in ascending order, each once.
 type atRule struct {

@@ -42,6 +42,7 @@ func TestFirings(t *testing.T) {
 		{"B042: floating over the gap", cron("*/20 * * * *", "America/New_York"), "2026-03-08T06:20:00Z", "2026-03-08T06:40:00Z 2026-03-08T07:00:00Z"},
 		{"B044: fixed in the second showing", cron("30 1 * * *", "America/New_York"), "2026-11-01T06:00:00Z", "2026-11-02T06:30:00Z"},
 		{"B044: floating in the second showing", cron("* * * * *", "America/New_York"), "2026-11-01T06:30:15Z", "2026-11-01T06:31:00Z"},
+		{"B044: a rare date in the second showing", cron("*/30 1 1 11 *", "America/New_York"), "2026-11-01T05:45:00Z", "2026-11-01T06:00:00Z 2026-11-01T06:30:00Z 2027-11-01T05:00:00Z"},
 		{"B046: a day without midnight", cron("0 6 * * *", "America/Santiago"), "2026-09-05T12:00:00Z", "2026-09-06T09:00:00Z"},
 		{"B046: a month search over such a day", cron("0 12 11,26 * *", "America/Sao_Paulo"), "2014-10-12T00:00:00Z", "2014-10-26T14:00:00Z"},
 		{"B048: a 23-hour Sunday", cron("0 12 * * 0", "Europe/Berlin"), "2027-03-25T11:00:00Z", "2027-03-28T10:00:00Z"},
@@ -173,6 +174,40 @@ func TestLaws(t *testing.T) {
 			t.Fatal("the order of blocks changes the fingerprint")
 		}
 	})
+}
+
+// TestEndsOfTime asks beyond all instants there can be.
+func TestEndsOfTime(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []ax.ScheduleSpec{
+		{Cron: "* * * * *", Timezone: "Europe/Berlin"},
+		{Every: 1},
+		{Every: math.MaxInt64},
+		{At: []string{"0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"}},
+	} {
+		s := mustCompile(t, spec)
+		first, ok := s.Next(math.MinInt64)
+		if !ok || first < minMs {
+			t.Errorf("%+v: first %d (%t)", spec, first, ok)
+		}
+		last, ok := s.Prev(math.MaxInt64)
+		if !ok || last > maxMs || last < first {
+			t.Errorf("%+v: last %d (%t)", spec, last, ok)
+		}
+		for _, at := range []int64{maxMs, maxMs + 1, math.MaxInt64 - 1, math.MaxInt64} {
+			if next, ok := s.Next(at); ok {
+				t.Errorf("%+v: next after %d is %d", spec, at, next)
+			}
+		}
+		for _, at := range []int64{minMs, minMs - 1, math.MinInt64 + 1, math.MinInt64} {
+			if prev, ok := s.Prev(at); ok {
+				t.Errorf("%+v: prev of %d is %d", spec, at, prev)
+			}
+		}
+		if n, over := s.Count(math.MinInt64, math.MaxInt64, 3); n < 1 || n == 3 != over {
+			t.Errorf("%+v: count %d (%t)", spec, n, over)
+		}
+	}
 }
 
 func TestCountsLongRanges(t *testing.T) {
