@@ -17,6 +17,8 @@ type Schema struct {
 	Attributes []Attribute `json:"attributes,omitempty"`
 	// OneOf lists groups of attributes of which exactly one must be set.
 	OneOf [][]string `json:"one_of,omitempty"`
+	// Conflicts lists groups of attributes of which at most one may be set.
+	Conflicts [][]string `json:"conflicts,omitempty"`
 	// Needs maps an attribute to those that must be set with it.
 	Needs map[string][]string `json:"needs,omitempty"`
 }
@@ -47,6 +49,9 @@ const (
 	StringMap  Type = "map(string)"
 	Any        Type = "any" // any JSON value
 )
+
+// Types lists them.
+var Types = []Type{String, Number, Bool, Duration, StringList, NumberList, StringMap, Any}
 
 // Hash identifies the schema's content.
 func (s Schema) Hash() string {
