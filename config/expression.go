@@ -58,7 +58,12 @@ func (d *decoder) eval(e hclsyntax.Expression) (cty.Value, bool) {
 	if found.HasErrors() {
 		return cty.DynamicVal, false
 	}
-	return v, v.IsWhollyKnown()
+	if !v.IsWhollyKnown() {
+		// What e reads is known, so only a function can have done this.
+		d.errorf(e.Range(), "Value not known", "The value of this expression cannot be told in advance.")
+		return cty.DynamicVal, false
+	}
+	return v, true
 }
 
 // literal returns the value of an expression that needs no evaluation, which

@@ -107,6 +107,12 @@ func (r reader) combinations(b *hclsyntax.Block, schema plugins.Schema, set map[
 			r.errorf(b.Body.Attributes[found[1]].NameRange, "Contradiction", "A %s handler has only one of: %s.", schema.Handler, strings.Join(group, ", "))
 		}
 	}
+	for _, group := range schema.Conflicts {
+		found := slices.DeleteFunc(slices.Clone(group), func(name string) bool { return !there(name) })
+		if len(found) > 1 {
+			r.errorf(b.Body.Attributes[found[1]].NameRange, "Contradiction", "A %s handler has only one of: %s.", schema.Handler, strings.Join(group, ", "))
+		}
+	}
 	for _, a := range schema.Attributes {
 		if !a.Optional && len(a.Default) == 0 && !grouped[a.Name] && !there(a.Name) {
 			r.errorf(b.DefRange(), "Missing attribute", "A %s handler needs %q%s.", schema.Handler, a.Name, docOf(a))

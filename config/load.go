@@ -64,8 +64,11 @@ type loader struct {
 // text gives the same Hash whatever its line ends are and whatever its files
 // are called.
 func Load(path string, o Options) (*ax.Configuration, ax.Diagnostics) {
-	l := &loader{opts: o, stack: defaultStack, vars: map[string]*variable{}, locals: map[string]*local{}, texts: map[string][]byte{}}
-	c := l.load(path)
+	l := newLoader(o)
+	var c *ax.Configuration
+	if l.open(path) {
+		c = l.decode(path)
+	}
 	found := l.finish()
 	if found.HasErrors() {
 		return nil, found
@@ -73,10 +76,12 @@ func Load(path string, o Options) (*ax.Configuration, ax.Diagnostics) {
 	return c, found
 }
 
-func (l *loader) load(path string) *ax.Configuration {
-	if !l.open(path) {
-		return nil
-	}
+func newLoader(o Options) *loader {
+	return &loader{opts: o, stack: defaultStack, vars: map[string]*variable{}, locals: map[string]*local{}, texts: map[string][]byte{}}
+}
+
+// decode takes the sources through all steps.
+func (l *loader) decode(path string) *ax.Configuration {
 	l.each(func(s *source) *decoder {
 		d := l.decoder()
 		if s.declares {

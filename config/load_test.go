@@ -290,15 +290,17 @@ func TestForEachIdentity(t *testing.T) {
 	}
 }
 
-// The largest for_each that is allowed.
+// The largest for_each that is allowed, and one more.
 func TestForEachLimit(t *testing.T) {
 	t.Parallel()
 	text := "task \"t\" {\n for_each = toset(split(\",\", file(\"keys\")))\n handler \"shell\" { command = each.key }\n}\n"
-	keys := make([]string, maxKeys)
+	keys := make([]string, maxKeys+1)
 	for i := range keys {
 		keys[i] = fmt.Sprint(i)
 	}
-	c := mustLoad(t, folder(t, map[string]string{"a.hcl": text, "keys": strings.Join(keys, ",")}), testOptions())
+	c, diags := Load(folder(t, map[string]string{"a.hcl": text, "keys": strings.Join(keys, ",")}), testOptions())
+	wantError(t, c, diags, "for_each makes 10001 tasks; at most 10000 are allowed")
+	c = mustLoad(t, folder(t, map[string]string{"a.hcl": text, "keys": strings.Join(keys[1:], ",")}), testOptions())
 	if len(c.Definitions) != maxKeys {
 		t.Errorf("got %d definitions", len(c.Definitions))
 	}

@@ -63,13 +63,18 @@ func (l *loader) open(path string) bool {
 			l.fail("Cannot read a file", "%s", reason(name, err))
 			continue
 		}
-		if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
-			text = append(text, '\n') // a heredoc that ends the file needs it
-		}
-		l.texts[name] = text
-		l.sources = append(l.sources, &source{name: name, text: text, declares: mayDeclare(text), brokenAt: -1})
+		l.add(name, text)
 	}
 	return true
+}
+
+// add makes a source of a clean text.
+func (l *loader) add(name string, text []byte) {
+	if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
+		text = append(text, '\n') // a heredoc that ends the file needs it
+	}
+	l.texts[name] = text
+	l.sources = append(l.sources, &source{name: name, text: text, declares: mayDeclare(text), brokenAt: -1})
 }
 
 func (l *loader) fail(summary, format string, args ...any) {

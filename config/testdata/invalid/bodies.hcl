@@ -19,6 +19,20 @@ task "required" {
     method = "PUSH" # ERROR: "method" in a http handler is one of "GET", "POST"; "PUSH" is none of them.
   }
 }
+task "conflict" {
+  handler "http" {
+    url  = "http://x/"
+    body = "x"
+    json = null
+  }
+}
+task "conflict_too" {
+  handler "http" {
+    url  = "http://x/"
+    body = "x"
+    json = {} # ERROR: A http handler has only one of: body, json.
+  }
+}
 task "required_null" {
   handler "http" { # ERROR: needs "url"
     url = null
