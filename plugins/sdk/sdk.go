@@ -1,6 +1,10 @@
 package sdk
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
 	"github.com/axctl/ax/plugins"
 )
 
@@ -33,4 +37,16 @@ func classed(c plugins.Class, err error) error {
 		return nil
 	}
 	return &plugins.Error{Class: c, Err: err}
+}
+
+// Decode reads a handler's body into a struct with json tags, for handlers that
+// are not made by Handler. An attribute that the struct does not have, and any
+// other fault, is a permanent error.
+func Decode(body []byte, in any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(in); err != nil {
+		return Permanent(fmt.Errorf("handler body: %w", err))
+	}
+	return nil
 }

@@ -52,8 +52,8 @@ type body struct {
 // Run implements plugins.Handler.
 func (h *Handler) Run(ctx context.Context, job sdk.Job) (sdk.Outputs, error) {
 	in := body{Method: http.MethodGet, FollowRedirects: true}
-	if err := json.Unmarshal(job.Body, &in); err != nil {
-		return nil, sdk.Permanent(fmt.Errorf("handler body: %w", err))
+	if err := sdk.Decode(job.Body, &in); err != nil {
+		return nil, err
 	}
 	req, err := newRequest(ctx, job, in)
 	if err != nil {

@@ -59,8 +59,8 @@ func (w words) empty() bool { return w.text == "" && len(w.list) == 0 }
 // Run implements plugins.Handler.
 func (h *Handler) Run(ctx context.Context, job sdk.Job) (sdk.Outputs, error) {
 	in := body{OKCodes: []int{0}}
-	if err := json.Unmarshal(job.Body, &in); err != nil {
-		return nil, sdk.Permanent(fmt.Errorf("handler body: %w", err))
+	if err := sdk.Decode(job.Body, &in); err != nil {
+		return nil, err
 	}
 	if in.Command.empty() == (in.Script == "") {
 		return nil, sdk.Permanent(errors.New("handler body: exactly one of command and script must be set"))

@@ -1,0 +1,314 @@
+package shell_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/axctl/ax/plugins"
+	"github.com/axctl/ax/plugins/builtin/shell"
+	"github.com/axctl/ax/plugins/plugintest"
+	pb "github.com/axctl/ax/plugins/proto"
+	"github.com/axctl/ax/plugins/sdk"
+	"golang.org/x/sys/unix"
+)
+
+// TestMain makes the test process what an executor is: the one that adopts
+// orphans.
+func TestMain(m *testing.M) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func start(t *testing.T) *plugintest.Executor {
+	return plugintest.Start(t, sdk.Options{Handlers: []plugins.Handler{shell.New()}})
+}
+
+func body(pairs ...any) string {
+	m := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i].(string)] = pairs[i+1]
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// alive counts the processes whose command line holds the text.
+func alive(text string) int {
+	n := 0
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		b, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
+		if err == nil && strings.Contains(strings.ReplaceAll(string(b), "\x00", " "), text) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	plugintest.Run(t, plugintest.Subject{
+		Handler: shell.New(),
+		Success: `{"command": "echo hello"}`,
+		Failure: `{"command": ["false"]}`,
+		Endless: `{"command": "sleep 60.101; true"}`,
+	})
+}
+
+func TestResults(t *testing.T) {
+	t.Parallel()
+	e := start(t)
+	dir := t.TempDir()
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, []byte("echo\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		body   string
+		status string
+		class  string
+		error  string // a part of it
+		stdout string
+	}{
+		{"shell", body("command", "echo $((6*7))"), "success", "", "", "42\n"},
+		{"no shell", body("command", []string{"echo", "$HOME; $(id)", "*"}), "success", "", "", "$HOME; $(id) *\n"},
+		{"exit code", body("command", "exit 7"), "failed", "failed", "exit code 7", ""},
+		{"ok code", body("command", "exit 7", "ok_codes", []int{0, 7}), "success", "", "", ""},
+		{"zero not ok", body("command", "exit 0", "ok_codes", []int{1}), "failed", "failed", "exit code 0", ""},
+		{"signal", body("command", "kill -USR1 $$"), "failed", "failed", "killed by signal USR1", ""},
+		{"command not found by the shell", body("command", "no_such_command_x"), "failed", "failed", "exit code 127", ""},
+		{"command not found", body("command", []string{"no_such_command_x"}), "failed", "permanent", `command "no_such_command_x" is not in PATH (/usr/local/sbin:`, ""},
+		{"not executable", body("command", []string{plain}), "failed", "permanent", "permission denied", ""},
+		{"program's path missing", body("command", []string{dir + "/missing"}), "failed", "permanent", "no such file or directory", ""},
+		{"found in its own PATH", body("command", []string{"plain"}, "env", map[string]string{"PATH": dir}), "failed", "permanent", "is not in PATH", ""},
+		{"script", body("script", "set -e\nx='a b'\necho \"$x\" \"$#\"\n"), "success", "", "", "a b 0\n"},
+		{"interpreter with arguments", body("script", "echo one\nfalse\necho two\n", "interpreter", []string{"sh", "-e"}), "failed", "failed", "exit code 1", "one\n"},
+		{"interpreter by name", body("script", "BEGIN { print 6*7 }", "interpreter", []string{"awk", "-f"}), "success", "", "", "42\n"},
+		{"stdin", body("command", "tr a-z A-Z", "stdin", "quiet\n"), "success", "", "", "QUIET\n"},
+		{"no stdin", body("command", "cat; echo end"), "success", "", "", "end\n"},
+		{"dir", body("command", "pwd", "dir", dir), "success", "", "", dir + "\n"},
+		{"dir missing", body("command", "pwd", "dir", dir+"/missing"), "failed", "failed", "dir " + dir + "/missing does not exist", ""},
+		{"dir is a file", body("command", "pwd", "dir", plain), "failed", "permanent", "is no directory", ""},
+		{"unknown user", body("command", "id", "user", "no_such_user_x"), "failed", "permanent", "user no_such_user_x: ", ""},
+		{"NUL", body("command", []string{"echo", "a\x00b"}), "failed", "permanent", "invalid argument", ""},
+		{"both", body("command", "true", "script", "true"), "failed", "permanent", "exactly one of command and script", ""},
+		{"neither", body("dir", "/"), "failed", "permanent", "exactly one of command and script", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			res := e.Do(e.Job("shell", c.body))
+			if res.Status != c.status || res.Class != c.class || !strings.Contains(res.Error, c.error) || res.Stdout != c.stdout {
+				t.Errorf("got %s %s %q, stdout %q, stderr %q", res.Status, res.Class, res.Error, res.Stdout, res.Stderr)
+			}
+		})
+	}
+}
+
+// B100: the environment is the documented one and nothing else.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("AX_DB_DSN", "secret")
+	t.Setenv("LD_LIBRARY_PATH", "/nowhere")
+	t.Setenv("BASH_ENV", "./x")
+	t.Setenv("TMOUT", "5")
+	e := start(t)
+	j := e.Job("shell", body("command", []string{"env"}, "env", map[string]string{"MINE": "it's \"$HOME\"\nand more", "LANG": "de_DE", "AX_TASK": "forged"}))
+	j.Timezone = "Asia/Tokyo"
+	j.DueMs = time.Date(2026, 3, 1, 15, 30, 0, 0, time.UTC).UnixMilli()
+	res := e.Do(j)
+	got := map[string]string{}
+	last := ""
+	for line := range strings.Lines(res.Stdout) {
+		k, v, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+		if !ok {
+			got[last] += "\n" + k
+			continue
+		}
+		got[k], last = v, k
+	}
+	output := got["AX_OUTPUT"]
+	delete(got, "AX_OUTPUT")
+	home := got["HOME"]
+	want := map[string]string{
+		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"HOME": home, "USER": got["USER"], "LOGNAME": got["USER"], "SHELL": "/bin/sh", "LANG": "de_DE",
+		"AX_STACK": "demo", "AX_TASK": "task.test", "AX_INSTANCE": "1", "AX_ATTEMPT": "1",
+		"AX_BATCH_NO": j.BatchNo, "AX_IDEMPOTENCY_KEY": j.IdempotencyKey,
+		"AX_DUE": "2026-03-02T00:30:00+09:00", "AX_DATE": "2026-03-02", "AX_PREV_DATE": "2026-03-01",
+		"MINE": "it's \"$HOME\"\nand more",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+	if _, err := os.Stat(output); output == "" || err == nil {
+		t.Errorf("AX_OUTPUT %q is left behind", output)
+	}
+}
+
+func TestOutputs(t *testing.T) {
+	t.Parallel()
+	e := start(t)
+	for _, c := range []struct {
+		command string
+		want    map[string]any
+		class   string
+	}{
+		{`printf 'a=1\nb.c-d=x=y\n\na=2\n' >>$AX_OUTPUT`, map[string]any{"a": "2", "b.c-d": "x=y"}, ""},
+		{`printf 'a=1' >$AX_OUTPUT`, map[string]any{"a": "1"}, ""},
+		{`true`, nil, ""},
+		{`rm $AX_OUTPUT`, nil, ""},
+		{`printf 'a=one\ntwo\n' >$AX_OUTPUT`, map[string]any{"a": "one"}, "permanent"},
+		{`printf '1a=one\n' >$AX_OUTPUT`, nil, "permanent"},
+		{`printf 'a=\377\n' >$AX_OUTPUT`, map[string]any{"a": "\uFFFD"}, ""},
+		{`echo a=1 >$AX_OUTPUT; exit 3`, map[string]any{"a": "1"}, "failed"},
+		{`head -c 5000000 /dev/zero >$AX_OUTPUT`, map[string]any{"ax_dropped": "more than 65536 bytes in AX_OUTPUT"}, ""},
+	} {
+		res := e.Do(e.Job("shell", body("command", c.command)))
+		if !maps.Equal(res.Outputs, c.want) || res.Class != c.class {
+			t.Errorf("%s: %v, %s %q", c.command, res.Outputs, res.Class, res.Error)
+		}
+	}
+}
+
+// B068: what holds the pipes, left the group or ignores TERM neither holds up
+// the attempt nor outlives it.
+func TestProcessesLeftBehind(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, command, mark string
+		timeout             int64
+		status, stdout      string
+		within              time.Duration
+	}{
+		{"background child", "sleep 60.111 & echo started", "sleep 60.111", 0, "success", "started\n", 3 * time.Second},
+		{"background child that ignores TERM", "(trap '' TERM; while :; do sleep 60.112; done) & echo started", "sleep 60.112", 0, "success", "started\n", 5 * time.Second},
+		{"child in a session of its own", "setsid sleep 60.113 & sleep 0.2; echo started", "sleep 60.113", 0, "success", "started\n", 3 * time.Second},
+		{"daemon", "(setsid sh -c 'sleep 60.114; true' >/dev/null 2>&1 &) ; sleep 0.2; echo started", "sleep 60.114", 0, "success", "started\n", 3 * time.Second},
+		{"timeout with a grandchild", `echo started; sh -c "sleep 60.115; true"`, "sleep 60.115", 500, "timeout", "started\n", 3 * time.Second},
+		{"timeout of what ignores TERM", `trap '' TERM; echo started; while :; do sleep 60.116; done`, "sleep 60.116", 500, "timeout", "started\n", 5 * time.Second},
+		{"timeout of what is stopped", `echo started; kill -STOP $$; sleep 60.117`, "sleep 60.117", 500, "timeout", "started\n", 5 * time.Second},
+		{"TERM is heeded", `trap 'echo ended; exit 0' TERM; echo started; sleep 60.118 & wait`, "sleep 60.118", 500, "timeout", "started\nended\n", 3 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			e := start(t)
+			j := e.Job("shell", body("command", c.command))
+			if c.timeout != 0 {
+				j.TimeoutMs = c.timeout
+			}
+			began := time.Now()
+			res := e.Do(j)
+			if res.Status != c.status || res.Stdout != c.stdout {
+				t.Errorf("%s %s %q, stdout %q, stderr %q", res.Status, res.Class, res.Error, res.Stdout, res.Stderr)
+			}
+			if took := time.Since(began); took > c.within {
+				t.Errorf("took %s", took)
+			}
+			if n := alive(c.mark); n > 0 {
+				t.Errorf("%d processes are left", n)
+			}
+			if c.status == "success" && !slices.Equal(res.Notes, []string{"processes left by the main process are killed"}) {
+				t.Errorf("notes: %q", res.Notes)
+			}
+		})
+	}
+}
+
+// B072: bytes are kept as they are.
+func TestBinaryOutput(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "bytes")
+	content := make([]byte, 3_000_000)
+	for i := range content {
+		content[i] = byte(i * i >> 3)
+	}
+	content[0], content[1], content[2] = 0, 0xff, 0xfe
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := start(t)
+	res := e.Do(e.Job("shell", body("command", []string{"cat", file})))
+	e.Until("the output", func(_ []*pb.Report, r plugintest.Result) bool { return len(r.Stdout) == len(content) }, res.Report.BatchNo)
+	if got := e.End(res.Report.BatchNo).Stdout; sha256.Sum256([]byte(got)) != sha256.Sum256(content) {
+		t.Error("the log differs from the source")
+	}
+}
+
+// B101, B071: a flood is cut in the middle, said so, and ends well.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	e := start(t)
+	res := e.Do(e.Job("shell", body("command", "seq 1 3000000; echo the end")))
+	e.Until("the output", func(_ []*pb.Report, r plugintest.Result) bool { return strings.HasSuffix(r.Stdout, "\nthe end\n") }, res.Report.BatchNo)
+	out := e.End(res.Report.BatchNo).Stdout
+	if res.Status != "success" || !strings.HasPrefix(out, "1\n2\n3\n") || !strings.HasSuffix(out, "\n2999999\n3000000\nthe end\n") {
+		t.Errorf("%s, %d bytes", res.Status, len(out))
+	}
+	r := res.Report
+	if int64(len(out)) != r.OutputBytes-r.OutputDropped || len(out) != sdk.DefaultOutputHead+sdk.DefaultOutputTail {
+		t.Errorf("kept %d of %d, dropped %d", len(out), r.OutputBytes, r.OutputDropped)
+	}
+	if want := fmt.Sprintf("… %d bytes dropped …", r.OutputDropped); !slices.Equal(res.Notes, []string{want}) {
+		t.Errorf("notes: %q, want %q", res.Notes, want)
+	}
+}
+
+func TestUser(t *testing.T) {
+	t.Parallel()
+	e := start(t)
+	if os.Getuid() != 0 {
+		res := e.Do(e.Job("shell", body("command", "id", "user", "root")))
+		if res.Class != "permanent" || res.Error != "run as user root: axd does not run as root" {
+			t.Errorf("%+v", res)
+		}
+		return
+	}
+	res := e.Do(e.Job("shell", body("user", "nobody", "script", "id -un; id -ru; echo $USER $LOGNAME; cat; echo k=v >>$AX_OUTPUT; ls $(dirname $AX_OUTPUT) 2>/dev/null; rm $AX_OUTPUT", "stdin", "in\n")))
+	if want := "nobody\n65534\nnobody nobody\nin\n"; res.Stdout != want || !maps.Equal(res.Outputs, map[string]any{"k": "v"}) {
+		t.Errorf("%+v", res)
+	}
+	if res.Error != "exit code 1" {
+		t.Errorf("another user's task may change the attempt's folder: %+v", res)
+	}
+	own := e.Do(e.Job("shell", body("user", "root", "command", []string{"id", "-un"})))
+	if own.Stdout != "root\n" {
+		t.Errorf("%+v", own)
+	}
+}
+
+// Nothing of an attempt is left on disk or among the children.
+func TestNothingIsLeft(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	e := start(t)
+	for range 20 {
+		e.Do(e.Job("shell", body("script", "sleep 0.01 & echo x", "stdin", "y")))
+	}
+	left, err := os.ReadDir(tmp)
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v %v", left, err)
+	}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range bytes.Fields(children) {
+		stat, _ := os.ReadFile("/proc/" + string(pid) + "/stat")
+		if bytes.Contains(stat, []byte(") Z ")) {
+			t.Errorf("zombie: %s", stat)
+		}
+	}
+}
