@@ -79,6 +79,16 @@ func (s *Store) migrate(ctx context.Context, o Options) error {
 			return ax.WithHint(fmt.Errorf("store %s: %w: its schema is version %d, and this needs %d", s.path, ax.ErrUnavailable, have, len(ms)),
 				"open it once without -read-only, which brings it up to date")
 		}
+		if have == 0 {
+			// It stays in the file. A file of another program is left as it is.
+			err := s.writer.alone(ctx, func(c *conn) error {
+				_, err := c.exec(context.Background(), `PRAGMA journal_mode = WAL`)
+				return err
+			})
+			if err != nil {
+				return s.explainOpen(err)
+			}
+		}
 		if err := s.step(ctx, ms[have]); err != nil {
 			return s.explainOpen(err)
 		}

@@ -62,6 +62,7 @@ type Store struct {
 	now     func() time.Time
 	log     *slog.Logger
 	made    bool // by this Open
+	reads   bool // read only
 	writer  *writer
 	free    chan *conn // one element a reader; nil is one not opened yet
 	version int64      // PRAGMA data_version as last seen; under the writer's token
@@ -83,7 +84,7 @@ var (
 // ErrTooNew: a newer ax made it; ErrDenied: it is not ours to use. Close
 // releases it.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
-	s := &Store{now: o.Now, log: o.Log, free: make(chan *conn, readers)}
+	s := &Store{now: o.Now, log: o.Log, reads: o.ReadOnly, free: make(chan *conn, readers)}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -124,10 +125,9 @@ func (s *Store) open(ctx context.Context, o Options) error {
 		token: make(chan struct{}, 1),
 	}
 	// A store that another process makes, recovers or closes is locked for a
-	// moment, and turning to WAL does not wait for that.
+	// moment.
 	err = s.writer.retry(ctx, func() (err error) {
-		s.writer.conn, err = openConn(s.dsn(o.ReadOnly,
-			"journal_mode(WAL)", "synchronous(FULL)", fmt.Sprintf("wal_autocheckpoint(%d)", walPages),
+		s.writer.conn, err = openConn(s.dsn("synchronous(FULL)", fmt.Sprintf("wal_autocheckpoint(%d)", walPages),
 			fmt.Sprintf("cache_size(-%d)", writerCache), "journal_size_limit(67108864)", "busy_timeout(0)"))
 		return err
 	})
@@ -142,12 +142,12 @@ func (s *Store) open(ctx context.Context, o Options) error {
 }
 
 // dsn returns the address of a connection with these pragmas.
-func (s *Store) dsn(readOnly bool, pragmas ...string) string {
-	q := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}, "_dqs": {"0"}, "_pragma": pragmas}
-	if readOnly {
-		q.Set("mode", "ro")
-		q["_pragma"] = pragmas[1:] // a reader cannot set the journal's mode
+func (s *Store) dsn(pragmas ...string) string {
+	mode := "rw"
+	if s.reads {
+		mode = "ro"
 	}
+	q := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_dqs": {"0"}, "_pragma": pragmas}
 	return (&url.URL{Scheme: "file", Path: s.path, RawQuery: q.Encode()}).String()
 }
 
@@ -187,6 +187,9 @@ func (s *Store) intact() error {
 
 // write runs op as one transaction, see writer.do.
 func (s *Store) write(ctx context.Context, rows int, op func(*tx) error) error {
+	if s.reads {
+		return fmt.Errorf("%w: store %s is open for reading only", ax.ErrDenied, s.path)
+	}
 	return s.explain(s.writer.do(ctx, rows, op))
 }
 
@@ -200,7 +203,7 @@ func (s *Store) read(ctx context.Context, use func(*conn) error) error {
 	}
 	err := s.intact()
 	if err == nil && c == nil {
-		c, err = openConn(s.dsn(false, "query_only(1)", fmt.Sprintf("busy_timeout(%d)", readerPatience),
+		c, err = openConn(s.dsn("query_only(1)", fmt.Sprintf("busy_timeout(%d)", readerPatience),
 			fmt.Sprintf("cache_size(-%d)", readerCache)))
 	}
 	if err == nil {

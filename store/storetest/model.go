@@ -1,0 +1,5 @@
+package storetest
+
+import "testing"
+
+func compareWithModel(t *testing.T, open Open) {}
