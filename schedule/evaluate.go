@@ -129,7 +129,10 @@ func (r *cronRule) matchingDays(year, month int) uint32 {
 }
 
 func (r *cronRule) digest(h hash.Hash) {
-	fmt.Fprintf(h, "cron %x %d %v", r.zone.hash, r.fromMs, r.cronFields)
+	// Fingerprints are stored: what is added here one day must leave the bytes
+	// of a rule that does not use it as they are.
+	fmt.Fprintf(h, "cron %x %d %x %x %x %x %x %t %t", r.zone.hash, r.fromMs,
+		r.minutes, r.hours, r.days, r.months, r.weekdays, r.either, r.floating)
 }
 
 const (

@@ -279,6 +279,17 @@ func TestFingerprint(t *testing.T) {
 			t.Errorf("%s: differ", name)
 		}
 	}
+	// Stored fingerprints outlive the program: a change here makes every task
+	// look rescheduled after an upgrade.
+	for want, spec := range map[string]ax.ScheduleSpec{
+		"ec171e65e3c8e397319930d57a988de5": {Cron: "0 3 * * *"},
+		"582c0a5619a704eca04ed24e5303a256": {Every: 60_000},
+		"9b52c636d4ad137331e8fba578d87af2": {At: []string{"2026-03-01"}},
+	} {
+		if got := print(spec); got != want {
+			t.Errorf("%+v has the fingerprint %s, was %s", spec, got, want)
+		}
+	}
 	seen := map[string]int{}
 	for i, specs := range [][]ax.ScheduleSpec{
 		nil,

@@ -84,8 +84,11 @@ func drawItem(t *rapid.T, f field, set map[int]bool) string {
 		add(set, f, f.min, f.max, step)
 		return fmt.Sprintf("*/%d", step)
 	case 2:
-		lo = min(lo, f.max)
-		add(set, f, lo, f.max, step)
+		if lo > f.max { // Sunday as 7 begins the week
+			add(set, f, f.min, f.max, step)
+		} else {
+			add(set, f, lo, f.max, step)
+		}
 		return fmt.Sprintf("%d/%d", lo, step)
 	case 3:
 		add(set, f, lo, hi, step)
