@@ -53,6 +53,7 @@ func TestFirings(t *testing.T) {
 		{"B055: a range ends in sun", cron("0 0 * * sat-sun", "UTC"), "2026-03-04T00:00:00Z", "2026-03-07T00:00:00Z 2026-03-08T00:00:00Z 2026-03-14T00:00:00Z"},
 		{"B055: a range ends in 7", cron("0 0 * * 5-7", "UTC"), "2026-03-04T00:00:00Z", "2026-03-06T00:00:00Z 2026-03-07T00:00:00Z 2026-03-08T00:00:00Z 2026-03-13T00:00:00Z"},
 		{"B055: Sunday named twice", cron("0 0 * * 0,7", "UTC"), "2026-03-04T00:00:00Z", "2026-03-08T00:00:00Z 2026-03-15T00:00:00Z"},
+		{"B055: 7 with a step is the week from Sunday on", cron("0 0 * * 7/3", "UTC"), "2026-03-04T00:00:00Z", "2026-03-07T00:00:00Z 2026-03-08T00:00:00Z 2026-03-11T00:00:00Z"},
 		{"B058: the anchor is fixed", []ax.ScheduleSpec{{Every: ax.Duration(6 * 3600_000)}}, "2026-03-01T00:00:00Z", "2026-03-01T06:00:00Z 2026-03-01T12:00:00Z 2026-03-01T18:00:00Z 2026-03-02T00:00:00Z"},
 		{"B095: day 30 of February or Monday", cron("0 0 30 2 1", "UTC"), "2026-03-01T00:00:00Z", "2027-02-01T00:00:00Z 2027-02-08T00:00:00Z"},
 		{"a leap day that is a Sunday, over 2100: one field begins with *, so both must match", cron("0 0 29 2 */7", "UTC"), "2060-03-01T00:00:00Z", "2088-02-29T00:00:00Z 2128-02-29T00:00:00Z"},
