@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,19 +112,19 @@ func TestHoldKeepsWaiting(t *testing.T) {
 // catch-up, no storm, no second use of a slot, and no silence after.
 func TestClockForwardAndBack(t *testing.T) {
 	simulate(t, func(w *world) {
-		var offset time.Duration
-		w.cfg.Now = func() time.Time { return time.Now().Add(offset) }
+		var offset atomic.Int64
+		w.cfg.Now = func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
 		w.apply("a", taskSpec())
 		w.boot()
 		w.until("00:03:30")
-		offset = 2 * time.Hour
+		offset.Store(int64(2 * time.Hour))
 		w.pass(20 * time.Second)
 		rows := w.rows("a")
 		if n := len(rows); n != 4 || clock(rows[3].DueMs) != "02:03:00" {
 			t.Fatalf("%d instances after the step", n)
 		}
 		w.pass(time.Minute)
-		offset = 0
+		offset.Store(0)
 		w.pass(time.Minute)
 		seen := map[int64]bool{}
 		for _, r := range w.rows("a") {

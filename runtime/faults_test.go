@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +58,9 @@ func TestStoreAwayForTenMinutes(t *testing.T) {
 		}
 		if s := w.engine.Stats(); s.StoreError != "" || s.LagMs != 0 {
 			t.Errorf("stats %+v", s)
+		}
+		if n := strings.Count(w.log.String(), "the store cannot be used"); n != 1 {
+			t.Errorf("told %d times", n)
 		}
 		// The lateness does not stay (a wheel that counted ticks would lag on).
 		if r := w.rows("a")[13]; r.StartedMs-r.DueMs > 20_000 {
@@ -115,14 +119,14 @@ func TestOneBadTaskStopsNobody(t *testing.T) {
 		bad := w.apply("bad", taskSpec())
 		w.apply("good", taskSpec())
 		w.boot()
-		w.faults.refuse = func(fs []ax.Firing) error {
+		w.faults.refuseClaims(func(fs []ax.Firing) error {
 			for _, f := range fs {
 				if f.TaskID == bad {
 					return errors.New("constraint")
 				}
 			}
 			return nil
-		}
+		})
 		w.until("00:05:30")
 		if got := w.count("good"); got[ax.StatusSuccess] != 5 {
 			t.Errorf("good: %v", got)
@@ -130,7 +134,7 @@ func TestOneBadTaskStopsNobody(t *testing.T) {
 		if got := w.rows("bad"); len(got) != 0 {
 			t.Errorf("bad: %v", got)
 		}
-		w.faults.refuse = nil
+		w.faults.refuseClaims(nil)
 		w.until("00:07:30")
 		if got := w.count("bad"); got[ax.StatusSuccess] == 0 {
 			t.Errorf("bad does not resume: %v", got)
@@ -165,9 +169,10 @@ func TestRandomFaults(t *testing.T) {
 					}))
 				}
 				w.boot()
+				dice := rand.New(rand.NewPCG(seed, 2)) // used under the lock of faults
 				fault := func(chance float64) func(string) error {
 					return func(string) error {
-						if r.Float64() < chance {
+						if dice.Float64() < chance {
 							return ax.ErrUnavailable
 						}
 						return nil
@@ -205,4 +210,34 @@ func TestRandomFaults(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A definition that this axd cannot use puts its own task aside, once and
+// aloud, until it is changed.
+func TestQuarantine(t *testing.T) {
+	simulate(t, func(w *world) {
+		bad := w.apply("bad", taskSpec())
+		w.apply("good", taskSpec())
+		w.faults.alterVersions(func(v *ax.TaskVersion) {
+			if v.ObjectID == bad && v.Version == 1 {
+				v.Spec.Schedules = []ax.ScheduleSpec{{Cron: "* * * * *", Timezone: "Mars/Olympus"}}
+			}
+		})
+		w.boot()
+		w.until("01:00:30")
+		if got := w.count("good"); got[ax.StatusSuccess] != 60 {
+			t.Errorf("good: %v", got)
+		}
+		if got := w.rows("bad"); len(got) != 0 {
+			t.Errorf("bad: %v", got)
+		}
+		if n := strings.Count(w.log.String(), "cannot be claimed"); n != 1 {
+			t.Errorf("told %d times:\n%s", n, w.log.String())
+		}
+		w.apply("bad", taskSpec(func(s *ax.TaskSpec) { s.Timeout = minute }))
+		w.until("01:02:30")
+		if got := w.count("bad"); got[ax.StatusSuccess] != 2 {
+			t.Errorf("bad, changed: %v", got)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/runtime"
+	"github.com/axctl/ax/runtime/rules"
 	"github.com/axctl/ax/schedule"
+	"github.com/axctl/ax/store/check"
 	"github.com/axctl/ax/store/memory"
 	"go.uber.org/goleak"
 )
@@ -30,6 +33,24 @@ type play struct {
 	// stops is how long its processes outlive its end.
 	stops  time.Duration
 	refuse bool
+}
+
+// buffer keeps the log for the test to read.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }
 
 // executors is a fake of the executors on a host: it runs jobs by timers.
@@ -184,6 +205,7 @@ type world struct {
 	done   chan error
 	boots  int
 	serial int64
+	log    buffer
 
 	mu     sync.Mutex
 	events []runtime.Event
@@ -205,18 +227,23 @@ func simulate(t *testing.T, body func(w *world)) {
 			Claims: w.faults, Dispatches: w.faults, Cancels: w.faults, Watcher: w.faults,
 			Host: "h1", Incarnation: info.Incarnation,
 			JournalPath: filepath.Join(folder, "reports"),
-			Log:         slog.New(slog.NewTextHandler(t.Output(), nil)),
+			Log:         slog.New(slog.NewTextHandler(&w.log, nil)),
 			OnEvent: func(e runtime.Event) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				w.events = append(w.events, e)
 			},
 		}
+		defer func() {
+			if w.engine != nil {
+				w.kill()
+			}
+			w.verify()
+			if t.Failed() {
+				t.Log(w.log.String())
+			}
+		}()
 		body(w)
-		if w.engine != nil {
-			w.kill()
-		}
-		w.verify()
 	})
 }
 
@@ -318,6 +345,9 @@ func (w *world) apply(name string, spec *ax.TaskSpec) int64 {
 		if o.Name == name {
 			c.Action, c.ObjectID, c.BaseVersion = ax.ActionUpdate, o.ID, o.Version
 			tt.ExpectNextMs, tt.ExpectLockVersion = o.Row.NextMs, o.Row.LockVersion
+			if o.Row.NextMs != 0 && o.Row.NextMs <= now {
+				w.endBacklog(o, tt, now)
+			}
 			if !spec.Enabled {
 				c.Task.SkipPending = ax.ReasonDisabled
 			}
@@ -332,6 +362,25 @@ func (w *world) apply(name string, spec *ax.TaskSpec) int64 {
 	}
 	w.serial++
 	return w.object(name).ID
+}
+
+// endBacklog skips the unclaimed slots of a version that ends.
+func (w *world) endBacklog(o ax.Object, tt *ax.Timetable, now int64) {
+	w.t.Helper()
+	var old ax.TaskSpec
+	if err := json.Unmarshal(o.Definition, &old); err != nil {
+		w.t.Fatal(err)
+	}
+	sched, err := schedule.Compile(old.Schedules)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	next := tt.NextMs
+	rules.Backlog{
+		TaskID: o.ID, Version: o.Version, FirstMs: o.Row.NextMs, EndMs: now,
+		Policy: ax.MisfireSkip, Reason: ax.ReasonMisfire,
+	}.Account(sched, o.Row.LastSlotMs, tt)
+	tt.NextMs = next
 }
 
 func (w *world) objects() []ax.Object {
@@ -433,6 +482,13 @@ func (w *world) verify() {
 			w.t.Errorf("batch %s was given to executors %d times", b, n)
 		}
 	}
+	findings, err := check.Check(context.Background(), w.store, time.Now())
+	if err != nil {
+		w.t.Error(err)
+	}
+	for _, f := range findings {
+		w.t.Error(f)
+	}
 }
 
 // faults is a store whose calls fail when they are told to.
@@ -443,6 +499,7 @@ type faults struct {
 	// was.
 	before, after func(call string) error
 	refuse        func([]ax.Firing) error // of a claim
+	alter         func(*ax.TaskVersion)   // what is read of definitions
 }
 
 func (f *faults) ask(when *func(string) error, call string) error {
@@ -458,6 +515,18 @@ func (f *faults) set(before, after func(call string) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.before, f.after = before, after
+}
+
+func (f *faults) refuseClaims(when func([]ax.Firing) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refuse = when
+}
+
+func (f *faults) alterVersions(alter func(*ax.TaskVersion)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.alter = alter
 }
 
 func faulty[T any](f *faults, name string, call func() (T, error)) (T, error) {
@@ -476,7 +545,17 @@ func faulty[T any](f *faults, name string, call func() (T, error)) (T, error) {
 }
 
 func (f *faults) TaskVersions(ctx context.Context, k []ax.VersionKey) ([]ax.TaskVersion, error) {
-	return faulty(f, "TaskVersions", func() ([]ax.TaskVersion, error) { return f.Store.TaskVersions(ctx, k) })
+	return faulty(f, "TaskVersions", func() ([]ax.TaskVersion, error) {
+		vs, err := f.Store.TaskVersions(ctx, k)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for i := range vs {
+			if f.alter != nil {
+				f.alter(&vs[i])
+			}
+		}
+		return vs, err
+	})
 }
 
 func (f *faults) DueTasks(ctx context.Context, until int64, after ax.DueCursor, limit int) ([]ax.DueTask, error) {
@@ -489,8 +568,11 @@ func (f *faults) ReloadTasks(ctx context.Context, ids []int64) ([]ax.DueTask, er
 
 func (f *faults) Claim(ctx context.Context, fs []ax.Firing) ([]ax.Claimed, error) {
 	return faulty(f, "Claim", func() ([]ax.Claimed, error) {
-		if f.refuse != nil {
-			if err := f.refuse(fs); err != nil {
+		f.mu.Lock()
+		refuse := f.refuse
+		f.mu.Unlock()
+		if refuse != nil {
+			if err := refuse(fs); err != nil {
 				return nil, err
 			}
 		}
