@@ -1,0 +1,113 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/axctl/ax/store"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newStore makes an empty store and returns a daemon's configuration for it.
+func newStore(t *testing.T) Config {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ax.db")
+	st, err := store.Open(t.Context(), "sqlite:"+path, store.Options{Create: true, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return Config{StoreURL: "sqlite:" + path, Log: slog.New(slog.DiscardHandler)}
+}
+
+func refused(t *testing.T, cfg Config, want string) {
+	t.Helper()
+	d, err := New(t.Context(), cfg)
+	if err == nil {
+		d.Close()
+		t.Fatalf("it opened; want %q", want)
+	}
+	if !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want %q", err, want)
+	}
+}
+
+// One axd works on a store, and one in a data folder; the second is told so,
+// and after the first is closed another may.
+func TestOnlyOneDaemon(t *testing.T) {
+	t.Parallel()
+	cfg := newStore(t)
+	first, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused(t, cfg, "another axd is using the store")
+	other := newStore(t)
+	other.DataDir = filepath.Join(filepath.Dir(strings.TrimPrefix(cfg.StoreURL, "sqlite:")), "ax.data")
+	refused(t, other, "another axd is using the data folder")
+	first.Close()
+	again, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+}
+
+func TestRefusesToListenOffLoopback(t *testing.T) {
+	t.Parallel()
+	cfg := newStore(t)
+	cfg.Listen = "0.0.0.0:0"
+	refused(t, cfg, "TLS")
+}
+
+func TestDataFolderIsPrivate(t *testing.T) {
+	t.Parallel()
+	cfg := newStore(t)
+	d, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for _, dir := range []string{d.cfg.DataDir, d.socketDir(), filepath.Join(d.cfg.DataDir, "logs")} {
+		info, err := os.Stat(dir)
+		if err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", dir, info.Mode(), err)
+		}
+	}
+}
+
+// The host's row says where axd is and, after a clean stop, that it left.
+func TestJoinsAndLeaves(t *testing.T) {
+	t.Parallel()
+	cfg := newStore(t)
+	cfg.Name, cfg.Version, cfg.Listen = "h1", "v1", "127.0.0.1:0"
+	d, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	drain, begin := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(t.Context(), drain) }()
+	begin()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	hosts, err := d.Store().Hosts(t.Context())
+	if err != nil || len(hosts) != 1 {
+		t.Fatalf("%v, %v", hosts, err)
+	}
+	h := hosts[0]
+	if h.Name != "h1" || h.Version != "v1" || h.PID != os.Getpid() || h.DataDir != d.cfg.DataDir || h.LeftMs == 0 || h.Listen != d.Addr() {
+		t.Errorf("%+v", h)
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// killExecutor kills the shell executor under a living axd: what it ran is lost
+// and tried again, and nothing of it is left.
+func killExecutor(ctx context.Context, s *stage) (report, error) {
+	rep := report{}
+	if err := s.tasks(ctx, 20, ""); err != nil {
+		return rep, err
+	}
+	d, err := s.start()
+	if err != nil {
+		return rep, err
+	}
+	for range s.rounds {
+		if err := sleep(ctx, s.between(200*time.Millisecond, 2*time.Second)); err != nil {
+			return rep, err
+		}
+		pid, err := s.awaitExecutor(ctx, "shell")
+		if err != nil {
+			return rep, err
+		}
+		before := time.Now()
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			return rep, fmt.Errorf("kill executor: %w", err)
+		}
+		rep.faults++
+		for {
+			again, err := s.awaitExecutor(ctx, "shell")
+			if err != nil {
+				return rep, err
+			}
+			if again != pid {
+				break
+			}
+			if err := sleep(ctx, 10*time.Millisecond); err != nil {
+				return rep, err
+			}
+		}
+		rep.worst = max(rep.worst, time.Since(before))
+	}
+	if err := sleep(ctx, 3*time.Second); err != nil {
+		return rep, err
+	}
+	if err := d.signal(syscall.SIGTERM); err != nil {
+		return rep, err
+	}
+	if err := d.wait(40 * time.Second); err != nil {
+		return rep, err
+	}
+	if err := s.gone(ctx, endWithin); err != nil {
+		return rep, err
+	}
+	return rep, s.audit(ctx, &rep)
+}
+
+// awaitExecutor returns the pid of the running executor of that name.
+func (s *stage) awaitExecutor(ctx context.Context, name string) (int, error) {
+	deadline := time.Now().Add(30 * time.Second)
+	for time.Now().Before(deadline) {
+		for _, p := range s.processes() {
+			if strings.HasSuffix(strings.TrimSpace(p.args), "executor "+name) {
+				return p.pid, nil
+			}
+		}
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+	return 0, fmt.Errorf("no %s executor for 30 s", name)
+}

@@ -1,0 +1,168 @@
+// Command drills breaks axd with real processes and then asks the store whether
+// the promises held. Each drill is seeded: the same -seed gives the same faults
+// at the same offsets. It prints the SQL it asked, and a report line each:
+//
+//	drill kill9: 100 faults, 0 lost, 0 doubled, worst recovery 312 ms
+//
+// The first promise that did not hold makes it exit 1, with the folder kept.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// drill is one way to break it.
+type drill struct {
+	name string
+	what string
+	run  func(context.Context, *stage) (report, error)
+}
+
+// drills is the list: a new drill is one file and one line here.
+var drills = []drill{
+	{"kill9", "SIGKILL axd at random moments while 20 tasks fire each second", kill9},
+	{"executor", "SIGKILL executors at random moments", killExecutor},
+	{"stop", "SIGSTOP axd for seconds, then let it go on", stopped},
+	{"apply", "SIGKILL axctl apply at random moments", killApply},
+}
+
+// report is what a drill found.
+type report struct {
+	faults        int
+	lost, doubled int
+	worst         time.Duration // the longest recovery
+	note          string
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == "ledger" {
+		if err := ledgerEntry(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "ledger:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	axd := flag.String("axd", "bin/axd", "axd to break")
+	axctl := flag.String("axctl", "bin/axctl", "axctl to use")
+	name := flag.String("name", "all", "drill to run, or all")
+	rounds := flag.Int("rounds", 10, "faults a drill")
+	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the faults")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ran := 0
+	for _, d := range drills {
+		if *name != "all" && *name != d.name {
+			continue
+		}
+		ran++
+		fmt.Printf("drill %s: %s; %d rounds, seed %d\n", d.name, d.what, *rounds, *seed)
+		if err := runDrill(ctx, d, *axd, *axctl, *rounds, *seed); err != nil {
+			fmt.Fprintf(os.Stderr, "drill %s: %v\n", d.name, err)
+			os.Exit(1)
+		}
+	}
+	if ran == 0 {
+		fmt.Fprintf(os.Stderr, "no drill %q; there are:\n", *name)
+		for _, d := range drills {
+			fmt.Fprintf(os.Stderr, "  %-9s %s\n", d.name, d.what)
+		}
+		os.Exit(1)
+	}
+}
+
+func runDrill(ctx context.Context, d drill, axd, axctl string, rounds int, seed uint64) error {
+	dir, err := os.MkdirTemp("", "ax-drill-"+d.name+"-")
+	if err != nil {
+		return err
+	}
+	s, err := newStage(dir, axd, axctl, rounds, rand.New(rand.NewPCG(seed, 1)))
+	if err != nil {
+		return err
+	}
+	rep, err := d.run(ctx, s)
+	left := s.killAll()
+	if err != nil {
+		return fmt.Errorf("%w (seed %d; everything is kept in %s)", err, seed, dir)
+	}
+	fmt.Printf("drill %s: %d faults, %d lost, %d doubled, worst recovery %s%s\n",
+		d.name, rep.faults, rep.lost, rep.doubled, rep.worst.Round(time.Millisecond), rep.note)
+	if rep.lost > 0 || rep.doubled > 0 || left > 0 {
+		return fmt.Errorf("%d lost, %d doubled, %d processes left (seed %d; everything is kept in %s)", rep.lost, rep.doubled, left, seed, dir)
+	}
+	return os.RemoveAll(dir)
+}
+
+// ledgerEntry is what the drilled tasks run: it appends a line when it begins
+// and one when it ends, each durable before it goes on.
+func ledgerEntry(args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("want FILE DURATION")
+	}
+	d, err := time.ParseDuration(args[1])
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for i, word := range []string{"start", "end"} {
+		if i > 0 {
+			time.Sleep(d)
+		}
+		line := fmt.Sprintf("%s %s %d %s %d\n", os.Getenv("AX_BATCH_NO"), os.Getenv("AX_ATTEMPT"), os.Getpid(), word, time.Now().UnixMilli())
+		if _, err := io.WriteString(f, line); err != nil {
+			return err
+		}
+		if err := f.Sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ledgerOf reads how often each batch number was started and ended.
+func ledgerOf(path string) (starts, ends map[string]int, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	starts, ends = map[string]int{}, map[string]int{}
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		f := strings.Fields(line)
+		if len(f) != 5 {
+			return nil, nil, fmt.Errorf("ledger line %q", line)
+		}
+		switch f[3] {
+		case "start":
+			starts[f[0]]++
+		case "end":
+			ends[f[0]]++
+		default:
+			return nil, nil, fmt.Errorf("ledger line %q", line)
+		}
+	}
+	return starts, ends, nil
+}
+
+// self is the path of this program, for tasks that run its ledger.
+func self() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
