@@ -82,7 +82,7 @@ func TestAgainstModel(t *testing.T) {
 			},
 			"cancel": func(t *rapid.T) {
 				if len(handles) == 0 {
-					t.Skip("nothing added yet")
+					return // nothing was added yet
 				}
 				h := rapid.SampledFrom(handles).Draw(t, "handle")
 				_, there := m.entries[h]
