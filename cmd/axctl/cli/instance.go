@@ -108,6 +108,9 @@ func happenings(l ax.Life) []happening {
 			if min(max(t.Attempt, 1), l.Attempt) != n {
 				continue
 			}
+			if t.Cause == ax.CauseStopped && t.From == t.To {
+				continue // stopped_ms tells it
+			}
 			h := happening{t.AtMs, n, string(t.Cause), transitionDetail(t)}
 			if endsAttempt(t.Cause) {
 				causes = append(causes, h)

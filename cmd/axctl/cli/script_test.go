@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"axctl": axctl})
+	testscript.Main(m, map[string]func(){"axctl": axctl, "axd": axd})
 }
 
 // axctl is the program as cmd/axctl has it, with a terminal and a clock that
@@ -54,9 +54,10 @@ func open(ctx context.Context, url string, o cli.OpenOptions) (cli.Store, error)
 	})
 }
 
-// Each script shows one command, or one promise. Commands: axctl, and
+// Each script shows one command, or one promise. Commands: axctl and axd, and
 //
-//	code N axctl ARGS...   the command must end with exactly this exit code
+//	code N COMMAND...         the command must end with exactly this exit code
+//	until REGEXP COMMAND...   the command is run again until its output matches
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -65,7 +66,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE") != "",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": code,
+			"code": code, "until": until,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {
