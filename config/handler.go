@@ -56,7 +56,7 @@ func (r reader) handler(task *hclsyntax.Block, into *ax.HandlerSpec) {
 
 // handlerBody checks a body against its schema and returns it as JSON.
 func (r reader) handlerBody(b *hclsyntax.Block, schema plugins.Schema) json.RawMessage {
-	w := words{place: fmt.Sprintf("a %s handler", schema.Handler)}
+	w := words{place: fmt.Sprintf("handler %q", schema.Handler)}
 	for _, a := range schema.Attributes {
 		w.attributes = append(w.attributes, a.Name)
 	}
@@ -102,26 +102,26 @@ func (r reader) combinations(b *hclsyntax.Block, schema plugins.Schema, set map[
 		}
 		switch {
 		case len(found) == 0:
-			r.errorf(b.DefRange(), "Missing attribute", "A %s handler has one of: %s.", schema.Handler, strings.Join(group, ", "))
+			r.errorf(b.DefRange(), "Missing attribute", "Handler %q has one of: %s.", schema.Handler, strings.Join(group, ", "))
 		case len(found) > 1:
-			r.errorf(b.Body.Attributes[found[1]].NameRange, "Contradiction", "A %s handler has only one of: %s.", schema.Handler, strings.Join(group, ", "))
+			r.errorf(b.Body.Attributes[found[1]].NameRange, "Contradiction", "Handler %q has only one of: %s.", schema.Handler, strings.Join(group, ", "))
 		}
 	}
 	for _, group := range schema.Conflicts {
 		found := slices.DeleteFunc(slices.Clone(group), func(name string) bool { return !there(name) })
 		if len(found) > 1 {
-			r.errorf(b.Body.Attributes[found[1]].NameRange, "Contradiction", "A %s handler has only one of: %s.", schema.Handler, strings.Join(group, ", "))
+			r.errorf(b.Body.Attributes[found[1]].NameRange, "Contradiction", "Handler %q has only one of: %s.", schema.Handler, strings.Join(group, ", "))
 		}
 	}
 	for _, a := range schema.Attributes {
 		if !a.Optional && len(a.Default) == 0 && !grouped[a.Name] && !there(a.Name) {
-			r.errorf(b.DefRange(), "Missing attribute", "A %s handler needs %q%s.", schema.Handler, a.Name, docOf(a))
+			r.errorf(b.DefRange(), "Missing attribute", "Handler %q needs %q%s.", schema.Handler, a.Name, docOf(a))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(schema.Needs)) {
 		for _, other := range schema.Needs[name] {
 			if there(name) && !there(other) {
-				r.errorf(b.Body.Attributes[name].NameRange, "Missing attribute", "%q in a %s handler needs %q beside it.", name, schema.Handler, other)
+				r.errorf(b.Body.Attributes[name].NameRange, "Missing attribute", "%q in handler %q needs %q beside it.", name, schema.Handler, other)
 			}
 		}
 	}

@@ -214,6 +214,7 @@ func TestScheduleFaultColumns(t *testing.T) {
 		{`schedule { cron = "0 25 * * *" }`, "25"},
 		{`schedule { cron = "  0   25 * * *" }`, "25"},
 		{`schedule { cron = "0 4 * ${"*"} 9" }`, `"0 4 * ${"*"} 9"`},
+		{`schedule { cron = "0\t25 * * *" }`, `"0\t25 * * *"`},
 		{`schedule { at = ["2030-01-01T00:00", "2030-13-01T00:00"] }`, `2030-13-01T00:00`},
 	} {
 		_, diags := loadText(t, "task \"a\" {\n"+tt.line+"\nhandler \"shell\" { command = \"true\" }\n}\n", testOptions())

@@ -44,12 +44,12 @@ func TestNastyValues(t *testing.T) {
 		"task \"t\" {\n handler \"shell\" {\n%s\n}\n}\n": {"command", "script", "env", "ok_codes"},
 		"task \"t\" {\n handler \"types\" {\n%s\n}\n}\n": {"text", "count", "flag", "wait", "names", "codes", "headers", "tree"},
 		"task \"t\" {\n for_each = { a = sensitive(1), b = null, c = [] }\n description = each.value\n handler \"types\" {\n%s\n}\n}\n": {"text", "tree"},
-		"locals {\n%s\n}\ntask \"t\" {\n handler \"types\" { tree = local.x }\n}\n":                                                   {"x"},
-		"variable \"x\" {\n%s\n}\ntask \"t\" {\n handler \"types\" { tree = var.x }\n}\n":                                             {"default", "type"},
-		"variable \"x\" {\n type = number\n%s\n}\n": {"default"},
-		"variable \"x\" {\n type = object({ a = optional(list(string), []) })\n sensitive = true\n%s\n}\n": {"default"},
-		"variable \"x\" {\n default = 1\n validation {\n error_message = \"x\"\n%s\n}\n}\n":                 {"condition"},
-		"variable \"x\" {\n default = 1\n validation {\n condition = false\n%s\n}\n}\n":                     {"error_message"},
+		"locals {\n%s\n}\ntask \"t\" {\n handler \"types\" { tree = local.x }\n}\n":                                                     {"x"},
+		"variable \"x\" {\n%s\n}\ntask \"t\" {\n handler \"types\" { tree = var.x }\n}\n":                                               {"default", "type"},
+		"variable \"x\" {\n type = number\n%s\n}\n":                                                                                     {"default"},
+		"variable \"x\" {\n type = object({ a = optional(list(string), []) })\n sensitive = true\n%s\n}\n":                              {"default"},
+		"variable \"x\" {\n default = 1\n validation {\n error_message = \"x\"\n%s\n}\n}\n":                                             {"condition"},
+		"variable \"x\" {\n default = 1\n validation {\n condition = false\n%s\n}\n}\n":                                                 {"error_message"},
 	}
 	for _, body := range bodies {
 		texts[body.text] = append(texts[body.text], body.words.attributes...)

@@ -323,7 +323,7 @@ func (d *decoder) labelled(b *hclsyntax.Block, names ...string) bool {
 // first one. at keeps where that was.
 func (d *decoder) only(b *hclsyntax.Block, at **hcl.Range, first *hclsyntax.Block) *hclsyntax.Block {
 	if *at != nil {
-		d.errorf(b.TypeRange, "Duplicate block", "There is a %s block already, at %s; one is allowed.", b.Type, place(**at))
+		d.errorf(b.TypeRange, "Duplicate block", "A block %q stands already at %s, and there can be only one.", b.Type, place(**at))
 		return first
 	}
 	rng := b.TypeRange

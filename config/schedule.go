@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 
 	ax "github.com/axctl/ax"
 	"github.com/axctl/ax/schedule"
@@ -24,9 +25,8 @@ func (r reader) schedules(t *draft) {
 		}
 		r.within(b, func() {
 			spec := ax.ScheduleSpec{Timezone: t.timezone}
-			before := len(r.found)
 			in := r.read(b.Body, scheduleWords)
-			if in.schedule(b, &spec) && !r.found[before:].HasErrors() {
+			if in.schedule(b, &spec) {
 				t.spec.Schedules = append(t.spec.Schedules, spec)
 				blocks = append(blocks, b)
 			}
@@ -43,6 +43,11 @@ func (r reader) defaultZone(t *draft) {
 	if a == nil {
 		return
 	}
+	if t.timezone == "" {
+		r.errorf(a.Expr.Range(), "Empty timezone", `A timezone is an IANA name, as in "Europe/Berlin".`)
+		t.timezone = "UTC"
+		return
+	}
 	_, err := schedule.Compile([]ax.ScheduleSpec{{Every: minEvery, Timezone: t.timezone}})
 	for _, fault := range scheduleErrors(err) {
 		r.errorf(a.Expr.Range(), fault.Summary, "%s", fault.Detail)
@@ -55,25 +60,38 @@ func (r reader) schedule(b *hclsyntax.Block, spec *ax.ScheduleSpec) bool {
 	if !r.labelled(b) {
 		return false
 	}
+	before := len(r.found)
+	var kinds []string
+	usable := true
+	for _, kind := range scheduleKinds {
+		if v, _, ok := r.value(kind); !v.IsNull() {
+			kinds = append(kinds, kind)
+			usable = usable && ok
+		}
+	}
+	switch {
+	case len(kinds) == 0:
+		r.errorf(b.TypeRange, "Empty schedule", "A schedule block has one of cron, every and at.")
+		return false
+	case len(kinds) > 1:
+		r.errorf(b.Body.Attributes[kinds[1]].NameRange, "Contradiction", "A schedule block has only one of cron, every and at. For both, write two blocks: a task may have several.")
+		return false
+	}
 	r.text("cron", &spec.Cron)
 	r.duration("every", &spec.Every, minEvery)
 	if at, ok := r.list("at", true); ok {
 		spec.At = at
 	}
-	r.text("timezone", &spec.Timezone)
 	r.text("from", &spec.From)
-	var set []string
-	for _, kind := range scheduleKinds {
-		if a := r.body.Attributes[kind]; a != nil {
-			set = append(set, kind)
-		}
+	r.text("timezone", &spec.Timezone)
+	if spec.Timezone == "" {
+		r.errorf(b.Body.Attributes["timezone"].Expr.Range(), "Empty timezone", `A timezone is an IANA name, as in "Europe/Berlin". Without one it is that of defaults, else "UTC".`)
 	}
-	switch {
-	case len(set) == 0:
-		r.errorf(b.TypeRange, "Empty schedule", "A schedule block has one of cron, every and at.")
+	if !usable || r.found[before:].HasErrors() {
 		return false
-	case len(set) > 1:
-		r.errorf(r.body.Attributes[set[1]].NameRange, "Contradiction", "A schedule block has only one of cron, every and at. For both, write two blocks: a task may have several.")
+	}
+	if spec.Cron == "" && spec.Every == 0 && len(spec.At) == 0 {
+		r.errorf(b.Body.Attributes[kinds[0]].Expr.Range(), "Empty schedule", "%q says no time.", kinds[0])
 		return false
 	}
 	return true
@@ -128,15 +146,20 @@ func (r reader) spot(b *hclsyntax.Block, fault *schedule.Error) hcl.Range {
 		e = list.Exprs[fault.Item]
 	}
 	rng := e.Range()
-	text, ok := e.(*hclsyntax.TemplateExpr)
-	if !ok || !text.IsStringLiteral() || fault.Column == 0 {
+	text, ok := literal(e)
+	template, isText := e.(*hclsyntax.TemplateExpr)
+	if !ok || !isText || fault.Column == 0 || fault.Len == 0 {
 		return rng
 	}
-	return within(text.Parts[0].Range(), fault.Column-1, fault.Len)
+	inner := template.Parts[0].Range()
+	if text.Type() != cty.String || inner.End.Byte-inner.Start.Byte != len(text.AsString()) {
+		return rng // an escape moves what stands after it
+	}
+	return stretch(inner, fault.Column-1, fault.Len)
 }
 
-// within returns n bytes of a one-line range from byte skip on.
-func within(rng hcl.Range, skip, n int) hcl.Range {
+// stretch returns n bytes of a one-line range of ASCII from byte skip on.
+func stretch(rng hcl.Range, skip, n int) hcl.Range {
 	if rng.Start.Line != rng.End.Line || skip+n > rng.End.Byte-rng.Start.Byte {
 		return rng
 	}

@@ -98,7 +98,7 @@ func (d *decoder) variableType(v *variable) {
 	if def == nil {
 		return
 	}
-	value, ok := d.eval(def.Expr)
+	value, ok := d.constant(v, def.Expr, v.block.DefRange())
 	if !ok {
 		return
 	}
@@ -106,6 +106,20 @@ func (d *decoder) variableType(v *variable) {
 		v.constraint = generalType(value.Type())
 	}
 	v.fallback = value
+}
+
+// constant evaluates an expression for v that refers to nothing. A fault in it
+// is shown with its text, unless v is sensitive: then it is told at header.
+func (d *decoder) constant(v *variable, e hclsyntax.Expression, header hcl.Range) (cty.Value, bool) {
+	constants := &decoder{loader: d.loader, blocks: d.blocks}
+	value, ok := constants.eval(e)
+	switch {
+	case !v.sensitive:
+		d.found = append(d.found, constants.found...)
+	case !ok:
+		d.errorf(header, "Invalid value", "The value at %s of the variable %q is no constant, such as a text in quotes. It is sensitive, so it is not shown.", place(e.Range()), v.name)
+	}
+	return value, ok
 }
 
 // generalType is the type that a default without a type stands for: a list
@@ -195,13 +209,14 @@ func (d *decoder) variableFile(file string, values map[string]*given) {
 		return
 	}
 	s := &source{name: file, text: text, brokenAt: -1}
-	d.texts[file] = text
 	s.parse(d)
+	if secret := slices.ContainsFunc(slices.Collect(maps.Values(d.vars)), func(v *variable) bool { return v.sensitive }); !secret || s.brokenAt < 0 {
+		d.texts[file] = text // else a snippet might show what could not be read
+	}
 	for _, b := range s.body.Blocks {
 		d.errorf(b.TypeRange, "Unexpected block", "A variable file has lines NAME = VALUE only.")
 	}
 	names := slices.Sorted(maps.Keys(d.vars))
-	constants := &decoder{loader: d.loader}
 	for name, a := range s.body.Attributes {
 		if d.vars[name] == nil {
 			if !d.incomplete {
@@ -209,13 +224,12 @@ func (d *decoder) variableFile(file string, values map[string]*given) {
 			}
 			continue
 		}
-		value, ok := constants.eval(a.Expr)
+		value, ok := d.constant(d.vars[name], a.Expr, hcl.Range{})
 		if !ok {
 			value = cty.DynamicVal
 		}
 		values[name] = &given{value: value, from: file, at: a.Expr.Range()}
 	}
-	d.found = append(d.found, constants.found...)
 }
 
 // assign returns v's value, DynamicVal when there is none to be had. Nothing

@@ -211,3 +211,24 @@ func TestSensitiveVariableFaults(t *testing.T) {
 		}
 	}
 }
+
+// Nor does what could not even be read as a value.
+func TestSensitiveValueUnread(t *testing.T) {
+	t.Parallel()
+	const declared = "variable \"v\" {\n sensitive = true\n type = string\n default = %s\n}\n"
+	for _, text := range []string{"hunter2-is-secret", "lower(\"hunter2-is-secret\")", "\"hunter2-is-secret"} {
+		dir := folder(t, map[string]string{"main.hcl": strings.ReplaceAll(declared, "%s", `""`) + task("a"), "x.axvars": "v = " + text + "\n"})
+		o := testOptions()
+		o.VarFiles = []string{filepath.Join(dir, "x.axvars")}
+		c, diags := Load(dir, o)
+		if c != nil || !strings.Contains(tell(diags), "x.axvars:1") {
+			t.Errorf("%s: got %s", text, tell(diags))
+		}
+		noSecret(t, text, "hunter2-is-secret", diags)
+	}
+	for _, text := range []string{"hunter2-is-secret", "lower(\"hunter2-is-secret\")"} {
+		c, diags := loadText(t, strings.ReplaceAll(declared, "%s", text)+task("a"), testOptions())
+		wantError(t, c, diags, "main.hcl:1:1", "main.hcl:4")
+		noSecret(t, text, "hunter2-is-secret", diags)
+	}
+}

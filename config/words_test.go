@@ -95,7 +95,7 @@ func TestEveryHandlerWordMisspelt(t *testing.T) {
 	for _, a := range schema.Attributes {
 		all = append(all, a.Name)
 	}
-	w := words{place: "a types handler", attributes: all}
+	w := words{place: `handler "types"`, attributes: all}
 	for _, word := range all {
 		for _, wrong := range misspellings(word) {
 			text := fmt.Sprintf("task \"t\" {\n handler \"types\" {\n%s = 1\n}\n}\n", wrong)
@@ -137,8 +137,18 @@ func TestNearest(t *testing.T) {
 	t.Parallel()
 	words := []string{"at", "cron", "every", "timeout", "timezone", "max", "max_interval", "concurrency"}
 	for _, tt := range []struct{ name, want string }{
-		{"crno", "cron"}, {"Cron", "cron"}, {"corn", "cron"}, {"evry", "every"}, {"timout", "timeout"}, {"time_zone", "timezone"},
-		{"maxinterval", "max_interval"}, {"concurency", "concurrency"}, {"a", "at"}, {"zzz", ""}, {"frequency", ""}, {"", ""},
+		{"crno", "cron"},
+		{"Cron", "cron"},
+		{"corn", "cron"},
+		{"evry", "every"},
+		{"timout", "timeout"},
+		{"time_zone", "timezone"},
+		{"maxinterval", "max_interval"},
+		{"concurency", "concurrency"},
+		{"a", "at"},
+		{"zzz", ""},
+		{"frequency", ""},
+		{"", ""},
 	} {
 		if got := nearest(tt.name, words); got != tt.want {
 			t.Errorf("nearest to %q is %q, want %q", tt.name, got, tt.want)

@@ -1,8 +1,8 @@
 # Labels, names, duplicates, and what must be there.
 ax {}
-ax {} # ERROR: There is a ax block already
+ax {} # ERROR: A block "ax" stands already
 defaults {}
-defaults {} # ERROR: There is a defaults block already
+defaults {} # ERROR: A block "defaults" stands already
 
 task {} # ERROR: Write task "NAME" { … }.
 task "a" "b" {} # ERROR: Write task "NAME" { … }.

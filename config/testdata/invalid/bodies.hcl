@@ -1,22 +1,22 @@
 # Bodies that the handler's schema refuses.
 task "none" {
-  handler "shell" {} # ERROR: A shell handler has one of: command, script.
+  handler "shell" {} # ERROR: Handler "shell" has one of: command, script.
 }
 task "both" {
   handler "shell" {
     command = "true"
-    script  = "true" # ERROR: A shell handler has only one of: command, script.
+    script  = "true" # ERROR: Handler "shell" has only one of: command, script.
   }
 }
 task "needs" {
   handler "shell" {
     command     = "true"
-    interpreter = "perl" # ERROR: "interpreter" in a shell handler needs "script" beside it.
+    interpreter = "perl" # ERROR: "interpreter" in handler "shell" needs "script" beside it.
   }
 }
 task "required" {
-  handler "http" { # ERROR: A http handler needs "url": Where to.
-    method = "PUSH" # ERROR: "method" in a http handler is one of "GET", "POST"; "PUSH" is none of them.
+  handler "http" { # ERROR: Handler "http" needs "url": Where to.
+    method = "PUSH" # ERROR: "method" in handler "http" is one of "GET", "POST"; "PUSH" is none of them.
   }
 }
 task "conflict" {
@@ -30,7 +30,7 @@ task "conflict_too" {
   handler "http" {
     url  = "http://x/"
     body = "x"
-    json = {} # ERROR: A http handler has only one of: body, json.
+    json = {} # ERROR: Handler "http" has only one of: body, json.
   }
 }
 task "required_null" {
@@ -41,7 +41,7 @@ task "required_null" {
 task "strings" {
   handler "shell" {
     command = 5            # ERROR: is a string or a list of strings, and this is a number. Write "5".
-    env     = { PORT = 80 } # ERROR: The values of "env" in a shell handler are strings, and that of "PORT" is a number. Write "80".
+    env     = { PORT = 80 } # ERROR: The values of "env" in handler "shell" are strings, and that of "PORT" is a number. Write "80".
   }
 }
 task "nul" {
@@ -52,7 +52,7 @@ task "nul" {
 task "types" {
   handler "types" {
     text    = true       # ERROR: Write "true".
-    count   = "3"        # ERROR: "count" in a types handler is a number, and this is a string. Write 3 without quotes.
+    count   = "3"        # ERROR: "count" in handler "types" is a number, and this is a string. Write 3 without quotes.
     flag    = "false"    # ERROR: Write false without quotes.
     wait    = 30         # ERROR: as in "30s"
     names   = "a"        # ERROR: Write ["a"].

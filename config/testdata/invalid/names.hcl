@@ -63,13 +63,13 @@ task "a" {
     }
   }
   handler "shell" {
-    comand  = "x"             # ERROR: There is no attribute "comand" in a shell handler. Did you mean "command"?
+    comand  = "x"             # ERROR: There is no attribute "comand" in handler "shell". Did you mean "command"?
     command = "x"
-    timeout = "1m"            # ERROR: There is no attribute "timeout" in a shell handler. It belongs in a task or a defaults block.
-    env {                     # ERROR: "env" in a shell handler is an attribute: write env = …
+    timeout = "1m"            # ERROR: There is no attribute "timeout" in handler "shell". It belongs in a task or a defaults block.
+    env {                     # ERROR: "env" in handler "shell" is an attribute: write env = …
       A = "b"
     }
-    case {                    # ERROR: There is no block "case" in a shell handler.
+    case {                    # ERROR: There is no block "case" in handler "shell".
     }
   }
 }

@@ -11,7 +11,10 @@ task "a" {
   schedule { cron = 5 }                         # ERROR: Write "5"
   schedule { every = "500ms" }                  # ERROR: "every" in a schedule block is at least "1s"
   schedule { every = 60 }                       # ERROR: "60s"
-  schedule { at = [] }                          # ERROR: at
+  schedule { at = [] }                          # ERROR: "at" says no time
+  schedule { cron = "" }                        # ERROR: "cron" says no time
+  schedule { cron = "  " }                      # ERROR: five fields
+  schedule { cron = null }                      # ERROR: one of cron, every and at
   schedule { at = "tomorrow" }                  # ERROR: tomorrow
   schedule { at = ["2030-01-01T00:00:00Z", 5] } # ERROR: list of strings
   schedule {
@@ -23,6 +26,10 @@ task "a" {
     from  = "x" # ERROR: x
   }
   schedule { cron = "CRON_TZ=UTC 0 4 * * *" } # ERROR: timezone
+  schedule {
+    every    = "1m"
+    timezone = "" # ERROR: Empty timezone
+  }
   handler "shell" { command = "true" }
 }
 

@@ -49,11 +49,11 @@ task "c" {
 
 task "d" {
   retry { on = "failed" } # ERROR: "on" in a retry block is a list of strings, and this is a string. Write ["failed"].
-  retry { max = 1 }       # ERROR: There is a retry block already
+  retry { max = 1 }       # ERROR: A block "retry" stands already
   misfire {}
-  misfire {}              # ERROR: There is a misfire block already
+  misfire {}              # ERROR: A block "misfire" stands already
   handler "shell" { command = "true" }
-  handler "shell" { command = "true" } # ERROR: There is a handler block already
+  handler "shell" { command = "true" } # ERROR: A block "handler" stands already
 }
 
 task "e" {

@@ -51,5 +51,7 @@ variable "validated" {
 task "a" {
   description = var.missing
   owner       = var.wrong
+  schedule { cron = var.missing }
+  schedule { at = [var.missing] }
   handler "shell" { command = "true" }
 }

@@ -1,15 +1,18 @@
 # The key of for_each is who a task is; its order means nothing.
 variable "tenants" {
   default = {
-    eu = { host = "eu.example.org", every = "1m" }
-    us = { host = "us.example.org", every = "2m" }
+    eu = { host = "eu.example.org", every = "1m", cron = null }
+    us = { host = "us.example.org", every = null, cron = "0 * * * *" }
   }
 }
 
 task "tenant" {
   for_each    = var.tenants
   description = "Tenant ${each.key}"
-  schedule { every = each.value.every }
+  schedule { # one of the two is null, which is as good as not said
+    every = each.value.every
+    cron  = each.value.cron
+  }
   handler "http" { url = "http://${each.value.host}/" }
 }
 
