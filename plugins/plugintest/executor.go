@@ -2,6 +2,7 @@ package plugintest
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -25,6 +26,7 @@ const secret = "secret of the test"
 // Executor is an executor in this process, with one session to it.
 type Executor struct {
 	t      testing.TB
+	name   string // makes batch numbers differ from all others in the process
 	server *sdk.Executor
 	client pb.ExecutorClient
 
@@ -78,7 +80,7 @@ func Start(t testing.TB, opts sdk.Options) *Executor {
 		t.Fatal(err)
 	}
 	e := &Executor{
-		t: t, server: server, client: pb.NewExecutorClient(conn), changed: make(chan struct{}),
+		t: t, name: rand.Text()[:8], server: server, client: pb.NewExecutorClient(conn), changed: make(chan struct{}),
 		told: map[string][]*pb.Report{}, printed: map[string]*printed{},
 	}
 	t.Cleanup(func() {
@@ -192,10 +194,10 @@ func (e *Executor) Job(handler, body string) *pb.Job {
 	defer e.mu.Unlock()
 	e.jobs++
 	return &pb.Job{
-		BatchNo: fmt.Sprintf("test-%d-1", e.jobs), Hash: body, Instance: int64(e.jobs), Attempt: 1,
+		BatchNo: fmt.Sprintf("%s-%d-1", e.name, e.jobs), Hash: body, Instance: int64(e.jobs), Attempt: 1,
 		Stack: "demo", Task: "task.test", Handler: handler, Body: []byte(body),
 		DueMs: 1767225600000, Timezone: "UTC", TimeoutMs: limit.Milliseconds(), KillAfterMs: 1000,
-		IdempotencyKey: fmt.Sprintf("test-%d", e.jobs),
+		IdempotencyKey: fmt.Sprintf("%s-%d", e.name, e.jobs),
 	}
 }
 
@@ -265,7 +267,8 @@ func (e *Executor) Until(what string, cond func([]*pb.Report, Result) bool, batc
 		select {
 		case <-changed:
 		case <-late:
-			e.t.Fatalf("waited %s in vain for %s; told: %v", limit, what, told)
+			e.t.Fatalf("waited %s in vain for %s; told: %v; printed %d and %d bytes, noted %q",
+				limit, what, told, len(res.Stdout), len(res.Stderr), res.Notes)
 		}
 	}
 }

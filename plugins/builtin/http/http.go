@@ -130,8 +130,8 @@ func redirects(in body) func(*http.Request, []*http.Request) error {
 		case req.URL.Scheme != "http" && req.URL.Scheme != "https":
 			return sdk.Permanent(fmt.Errorf("redirect to scheme %q", req.URL.Scheme))
 		}
-		first := via[0].URL
-		if req.URL.Host == first.Host && (req.URL.Scheme == first.Scheme || first.Scheme == "http") {
+		// Once away, always away: what comes back was chosen by a stranger.
+		if !slices.ContainsFunc(append(via, req)[1:], func(r *http.Request) bool { return !sameSite(r.URL, via[0].URL) }) {
 			return nil
 		}
 		for name := range in.Headers {
@@ -142,6 +142,12 @@ func redirects(in body) func(*http.Request, []*http.Request) error {
 		}
 		return nil
 	}
+}
+
+// sameSite reports whether to may see what was meant for from: the same host
+// and port, and no less encrypted.
+func sameSite(to, from *url.URL) bool {
+	return to.Host == from.Host && (to.Scheme == from.Scheme || from.Scheme == "http")
 }
 
 // requestError classes what went wrong before there was a response, and keeps

@@ -29,6 +29,7 @@ type group struct {
 	pipes     []*pipe
 	copies    sync.WaitGroup
 	end       unix.WaitStatus // of the main process, once reaped
+	strays    map[int]bool    // killed outside of the group, not yet reaped
 }
 
 // start begins the main process.
@@ -44,20 +45,17 @@ func (g *group) start(argv, env []string, dir string, who user, stdin *os.File) 
 		return err
 	}
 	defer func() { _ = errW.Close() }()
-	p, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
+	attr := &os.ProcAttr{
 		Dir: dir, Env: env, Files: []*os.File{stdin, outW, errW},
 		// The kernel kills the main process when the thread that started it
 		// ends. Nothing in this process ends threads, so that is when the
 		// executor dies.
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: who.credential},
-	})
-	if err != nil {
+	}
+	if g.pid, err = g.handler.fork(argv, attr); err != nil {
 		_, _ = outR.Close(), errR.Close()
 		return err
 	}
-	g.pid = p.Pid
-	_ = p.Release() // waited for by number, with the rest of the group
-	g.handler.track(g.pid, true)
 	g.exited = make(chan struct{})
 	go func() {
 		defer close(g.exited)
@@ -114,8 +112,8 @@ func (g *group) clear(asked bool, grace time.Duration) {
 	noted := asked
 	for {
 		alive := g.reap()
-		left := g.detached()
-		if !alive && len(left) == 0 {
+		strays := g.killStrays()
+		if !alive && !strays {
 			return
 		}
 		if !noted {
@@ -128,10 +126,6 @@ func (g *group) clear(asked bool, grace time.Duration) {
 		}
 		if alive && !time.Now().Before(deadline) {
 			_ = unix.Kill(-g.pid, unix.SIGKILL)
-		}
-		for _, pid := range left {
-			_ = unix.Kill(pid, unix.SIGKILL)
-			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 		}
 		time.Sleep(pause)
 		pause = min(2*pause, 50*time.Millisecond)
@@ -152,32 +146,54 @@ func (g *group) reap() (alive bool) {
 			return true
 		case pid == g.pid:
 			g.end = status
-			g.handler.track(g.pid, false)
+			g.handler.untrack(g.pid)
 		}
 	}
 }
 
-// detached returns the orphans that this process has adopted and that belong
-// to the attempt, by the batch number in their environment. The kernel gives
-// orphans to the first thread, so only its children are looked at.
-func (g *group) detached() []int {
+// killStrays kills the orphans that this process has adopted and that belong
+// to the attempt, by the batch number in their environment, and reports
+// whether some are not gone yet. The kernel gives orphans to the first thread,
+// so only its children are looked at.
+func (g *group) killStrays() bool {
 	self := strconv.Itoa(os.Getpid())
 	b, err := os.ReadFile("/proc/self/task/" + self + "/children")
 	if err != nil {
-		return nil
+		return false // the kernel does not tell; the executor's own end does it
 	}
-	var pids []int
 	for _, f := range bytes.Fields(b) {
 		pid, err := strconv.Atoi(string(f))
-		if err != nil || g.handler.tracked(pid) {
+		if err != nil || g.handler.tracked(pid) || g.strays[pid] {
 			continue
 		}
 		environ, err := os.ReadFile("/proc/" + string(f) + "/environ")
-		if err == nil && hasVariable(environ, "AX_BATCH_NO="+g.job.BatchNo) {
-			pids = append(pids, pid)
+		switch {
+		case err == nil && hasVariable(environ, "AX_BATCH_NO="+g.job.BatchNo):
+			_ = unix.Kill(pid, unix.SIGKILL)
+			if g.strays == nil {
+				g.strays = map[int]bool{}
+			}
+			g.strays[pid] = true
+		case len(environ) == 0:
+			reapOrphan(pid)
 		}
 	}
-	return pids
+	for pid := range g.strays {
+		if reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); reaped == pid || errors.Is(err, unix.ECHILD) {
+			delete(g.strays, pid)
+		}
+	}
+	return len(g.strays) > 0
+}
+
+// reapOrphan takes in an orphan that has ended, if it had detached itself into
+// a session of its own: then nobody else in this process waits for it.
+func reapOrphan(pid int) {
+	session, err := unix.Getsid(pid)
+	own, err2 := unix.Getsid(0)
+	if err == nil && err2 == nil && session != own {
+		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+	}
 }
 
 func hasVariable(environ []byte, kv string) bool {

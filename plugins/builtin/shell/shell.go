@@ -150,15 +150,26 @@ func directory(dir string, who user) (string, error) {
 	return dir, nil
 }
 
-// track remembers the main process of an attempt until it is reaped.
-func (h *Handler) track(pid int, alive bool) {
+// fork starts a main process and tracks it. The lock is held meanwhile, so
+// that nobody takes the new process for an orphan.
+func (h *Handler) fork(argv []string, attr *os.ProcAttr) (pid int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if alive {
-		h.mains[pid] = true
-	} else {
-		delete(h.mains, pid)
+	p, err := os.StartProcess(argv[0], argv, attr)
+	if err != nil {
+		return 0, err
 	}
+	h.mains[p.Pid] = true
+	pid = p.Pid
+	_ = p.Release() // waited for by number, with the rest of its group
+	return pid, nil
+}
+
+// untrack is called when a main process was reaped.
+func (h *Handler) untrack(pid int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.mains, pid)
 }
 
 func (h *Handler) tracked(pid int) bool {
