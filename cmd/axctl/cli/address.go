@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/schedule"
 )
@@ -121,6 +123,29 @@ func resolve(ctx context.Context, q ax.Queries, address string, deleted bool) (t
 		return task{}, err
 	}
 	return find(all, address)
+}
+
+// completeAddress offers the addresses of the store to a shell, for the first
+// argument.
+func (c *call) completeAddress(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	const noFiles = cobra.ShellCompDirectiveNoFileComp
+	if len(args) > 0 || c.begin() != nil {
+		return nil, noFiles
+	}
+	s, err := c.open(cmd.Context(), OpenOptions{ReadOnly: true})
+	if err != nil {
+		return nil, noFiles
+	}
+	defer s.Close()
+	all, err := tasks(cmd.Context(), s, false)
+	if err != nil {
+		return nil, noFiles
+	}
+	var names []string
+	for _, t := range all {
+		names = append(names, t.Address())
+	}
+	return names, noFiles
 }
 
 // zones maps tasks to the zones their instants are shown in.

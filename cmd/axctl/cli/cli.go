@@ -93,7 +93,12 @@ func (c *call) root() *cobra.Command {
 		Use:   "axctl",
 		Short: "Declare tasks, plan what changes, apply it, and see what ran",
 		Long: "axctl plans and applies declared tasks, and shows what ran.\n" +
-			"axd is the daemon that runs them.",
+			"axd is the daemon that runs them.\n\n" +
+			"Exit codes: 0 done; 1 error; 2 there are changes (-detailed-exitcode), or fmt cannot\n" +
+			"parse; 3 findings (fmt -check, doctor); 4 denied by a guard; 5 the plan is stale or from\n" +
+			"another store; 6 the store's writer was not to be had; 7 declined, or nobody to ask;\n" +
+			"8 trigger -wait: no success; 130, 143 interrupted: nothing was changed unless it says\n" +
+			"\"committed\".",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       c.env.Version,

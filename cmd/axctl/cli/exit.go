@@ -62,10 +62,13 @@ func exitCode(err error) int {
 	}
 }
 
-// interrupted is the end of a command that a signal cut short. Whoever has
-// committed something says so in an error with a code of its own.
+// interrupted is the end of a command that a signal cut short. Commands that
+// have something else to say of it, such as that they had committed, end with a
+// code of their own.
 func interrupted(err error, i *Interrupt) error {
-	if own := (*coded)(nil); errors.As(err, &own) {
+	var bare exit
+	var own *coded
+	if errors.As(err, &bare) || errors.As(err, &own) {
 		return err
 	}
 	return withCode(i.Code, ax.Diagnostic{

@@ -26,6 +26,7 @@ func TestExitCode(t *testing.T) {
 		{withCode(7, errors.New("declined")), 7},
 		{exit(8), 8},
 		{interrupted(errors.New("any"), &Interrupt{"SIGTERM", ExitTerminated}), 143},
+		{interrupted(exit(130), &Interrupt{"SIGINT", ExitInterrupted}), 130},
 		{interrupted(withCode(130, errors.New("but committed")), &Interrupt{"SIGTERM", ExitTerminated}), 130},
 	}
 	for _, tt := range tests {

@@ -126,8 +126,11 @@ func hclFiles(path string, recursive bool) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read path: %w", err)
 	}
-	if !info.IsDir() {
+	switch {
+	case info.Mode().IsRegular():
 		return []string{path}, nil
+	case !info.IsDir():
+		return nil, fmt.Errorf("read path: %s is neither a file nor a folder", path)
 	}
 	var files []string
 	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {

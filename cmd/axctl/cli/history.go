@@ -13,9 +13,10 @@ import (
 
 func historyCommand(c *call) *cobra.Command {
 	return &cobra.Command{
-		Use:   "history ADDRESS",
-		Short: "List the versions of an object: what changed, who and when",
-		Args:  argumentCount(1, 1),
+		Use:               "history ADDRESS",
+		ValidArgsFunction: c.completeAddress,
+		Short:             "List the versions of an object: what changed, who and when",
+		Args:              argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			result, err := c.history(cmd.Context(), args[0])
 			if err != nil {

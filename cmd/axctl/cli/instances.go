@@ -22,10 +22,11 @@ type instancesArgs struct {
 func instancesCommand(c *call) *cobra.Command {
 	var a instancesArgs
 	cmd := &cobra.Command{
-		Use:     "instances [ADDRESS]",
-		Short:   "List what ran, runs and waits, newest first",
-		Example: "  axctl instances task.report -status failed,timeout -since 24h",
-		Args:    argumentCount(0, 1),
+		Use:               "instances [ADDRESS]",
+		ValidArgsFunction: c.completeAddress,
+		Short:             "List what ran, runs and waits, newest first",
+		Example:           "  axctl instances task.report -status failed,timeout -since 24h",
+		Args:              argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				a.address = args[0]

@@ -27,8 +27,9 @@ type nextArgs struct {
 func nextCommand(c *call) *cobra.Command {
 	var a nextArgs
 	cmd := &cobra.Command{
-		Use:   "next [ADDRESS] | next cron|every EXPRESSION",
-		Short: "List coming firings, of the store's tasks or of an expression",
+		Use:               "next [ADDRESS] | next cron|every EXPRESSION",
+		ValidArgsFunction: c.completeAddress,
+		Short:             "List coming firings, of the store's tasks or of an expression",
 		Long: "next lists coming firings: of all tasks in the store, of one, or of a cron or every\n" +
 			"expression that need not be in any store. Of an interval, -from is the anchor, as in\n" +
 			"a schedule block; firings are strictly after it.",

@@ -19,8 +19,9 @@ type pauseArgs struct {
 func pauseCommand(c *call) *cobra.Command {
 	var a pauseArgs
 	cmd := &cobra.Command{
-		Use:   "pause ADDRESS -reason=TEXT",
-		Short: "Keep a task from firing until someone resumes it, or for a time",
+		Use:               "pause ADDRESS -reason=TEXT",
+		ValidArgsFunction: c.completeAddress,
+		Short:             "Keep a task from firing until someone resumes it, or for a time",
 		Long: "pause keeps a task from firing. What runs goes on, and trigger still works. Plans\n" +
 			"show the hold and never change it. What becomes of the slots that pass meanwhile is\n" +
 			"the task's misfire.on_resume (skip, unless it says otherwise).",

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/rogpeppe/go-internal/diff"
+
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/planner"
 	"github.com/axctl/ax/plugins/builtin/schemas"
@@ -52,6 +54,9 @@ func (r planResult) human(s *screen) {
 		}
 		s.line("")
 	}
+	if p.Counts.Deleted > 0 && p.BaseOrigin != "" && p.BaseOrigin != p.Origin {
+		s.line("%s The last apply of stack %s was from %s; what only that declares is deleted.", s.paint(yellow, "!"), p.Stack, clean(p.BaseOrigin))
+	}
 	for _, note := range r.notes {
 		s.line("%s", note)
 	}
@@ -74,7 +79,11 @@ func (s *screen) change(ch planner.PlannedChange, wide int) {
 		names = min(max(names, len(a.Path)), 26)
 	}
 	for _, a := range shown {
-		s.line("      %s", s.attribute(a, ch.Action, names))
+		if before, after, ok := manyLines(a); ok {
+			s.lineDiff(a.Path, before, after)
+		} else {
+			s.line("      %s", s.attribute(a, ch.Action, names))
+		}
 	}
 	e := ch.Effects
 	s.line("      next fire   %s", s.nextFire(e, ch.Action))
@@ -153,6 +162,37 @@ func (s *screen) source(text string) string {
 		return clean(s.short(text))
 	}
 	return clean(s.short(text[:i]) + text[i:])
+}
+
+// manyLines reports whether an attribute is a text that has changed and has
+// more than one line, such as a script.
+func manyLines(a planner.AttributeDiff) (before, after string, ok bool) {
+	if json.Unmarshal(a.Before, &before) != nil || json.Unmarshal(a.After, &after) != nil {
+		return "", "", false
+	}
+	return before, after, strings.Contains(strings.TrimRight(before, "\n"), "\n") || strings.Contains(strings.TrimRight(after, "\n"), "\n")
+}
+
+// maxDiffLines bounds the lines shown of one text.
+const maxDiffLines = 16
+
+// lineDiff shows the lines of a text that differ.
+func (s *screen) lineDiff(path, before, after string) {
+	s.line("      %s %s", s.paint(yellow, "~"), clean(path))
+	changed := slices.DeleteFunc(strings.Split(string(diff.Diff("", []byte(before), "", []byte(after))), "\n"), func(l string) bool {
+		return l == "" || strings.HasPrefix(l, "---") || strings.HasPrefix(l, "+++") || l[0] != '+' && l[0] != '-'
+	})
+	for i, l := range changed {
+		if i == maxDiffLines {
+			s.line("          ... and %d lines more", len(changed)-i)
+			break
+		}
+		st := green
+		if l[0] == '-' {
+			st = red
+		}
+		s.line("          %s %s", s.paint(st, l[:1]), cut(clean(l[1:]), 0))
+	}
 }
 
 // attribute shows one attribute: its value where the object is new, else

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -122,12 +123,12 @@ func TestInterruptedApply(t *testing.T) {
 	w := newWorld(t)
 	w.hello("0 * * * *", "a")
 	w.tty.Stdin = true
+	silent, keyboard := io.Pipe()
+	defer keyboard.Close()
+	w.stdin = silent
 	interrupt(w)(&cli.Interrupt{Signal: "SIGTERM", Code: cli.ExitTerminated})
-	w.stdin = "yes\n"
-	w.onApply(func(context.Context, cli.Store, ax.ChangeSet) (ax.Applied, error) {
-		return ax.Applied{}, context.Canceled
-	})
 	w.wants(w.run(143, "apply"), "Interrupted (SIGTERM); nothing was changed")
+	w.tty.Stdin = false
 
 	cancel := interrupt(w)
 	w.onApply(func(ctx context.Context, _ cli.Store, _ ax.ChangeSet) (ax.Applied, error) {
@@ -147,6 +148,48 @@ func TestInterruptedApply(t *testing.T) {
 	if strings.Contains(out, "Nothing was changed.") {
 		t.Errorf("it says that nothing was changed:\n%s", out)
 	}
+}
+
+// What a pause has skipped, and what it lets run late, is told when it ends.
+func TestResumeTellsTheSlotsOfThePause(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ policy, says string }{
+		{"skip", "3 slots from Mon 2026-11-30 16:00 +00:00 to Mon 2026-11-30 18:00 +00:00 not run."},
+		{"once", "1 slot of the pause to be run now (misfire.on_resume = \"once\")."},
+		{"all", "3 slots of the pause to be run now"},
+	} {
+		w := newWorld(t)
+		w.file("main.hcl", "task \"a\" {\n  schedule { cron = \"0 * * * *\" }\n  misfire { on_resume = \""+tt.policy+"\" }\n  handler \"shell\" { command = \"true\" }\n}\n")
+		w.run(0, "apply", "-auto-approve")
+		w.run(0, "pause", "task.a", "-reason", "r")
+		w.now = w.now.Add(3*time.Hour + time.Minute)
+		w.wants(w.run(0, "resume", "task.a"), "It fires next Mon 2026-11-30 19:00 +00:00.", tt.says)
+	}
+}
+
+// A script that changed is shown by its lines; another folder that applies to
+// the same stack is warned of what it deletes.
+func TestPlanOfAScriptAndOfAnotherFolder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	script := func(dir, lines string) {
+		w.file(dir+"/main.hcl", "task \"a\" {\n  handler \"shell\" {\n    script = <<-EOT\n"+lines+"    EOT\n  }\n}\n")
+	}
+	script("one", "      set -eu\n      echo one\n      echo end\n")
+	w.run(0, "apply", "-auto-approve", "one")
+	script("one", "      set -eu\n      echo two\x07\n      echo end\n")
+	w.wants(w.run(0, "plan", "one"), "      ~ handler.script\n          - echo one\n          + echo two\\u0007\n      next fire   none\n")
+	w.file("two/main.hcl", "task \"b\" {\n  handler \"shell\" { command = \"true\" }\n}\n")
+	w.wants(w.run(0, "plan", "two"), "! The last apply of stack default was from "+w.dir+"/one; what only that declares is deleted.")
+}
+
+// A shell is offered the addresses of the store.
+func TestCompletionOfAddresses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hello("0 * * * *", "a", "b")
+	w.run(0, "apply", "-auto-approve")
+	w.wants(w.run(0, "__complete", "history", ""), "task.a\n", "task.b\n")
 }
 
 // The keys of instances -json and next -json are a contract.

@@ -14,9 +14,10 @@ import (
 
 func resumeCommand(c *call) *cobra.Command {
 	return &cobra.Command{
-		Use:   "resume ADDRESS",
-		Short: "End a pause: the task fires again",
-		Args:  argumentCount(1, 1),
+		Use:               "resume ADDRESS",
+		ValidArgsFunction: c.completeAddress,
+		Short:             "End a pause: the task fires again",
+		Args:              argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			result, err := c.resume(cmd.Context(), args[0])
 			if err != nil {

@@ -20,8 +20,9 @@ type triggerArgs struct {
 func triggerCommand(c *call) *cobra.Command {
 	var a triggerArgs
 	cmd := &cobra.Command{
-		Use:   "trigger ADDRESS",
-		Short: "Start one instance now, whatever the schedule says",
+		Use:               "trigger ADDRESS",
+		ValidArgsFunction: c.completeAddress,
+		Short:             "Start one instance now, whatever the schedule says",
 		Long: "trigger makes one instance of a task, also of one that is disabled or paused. axd\n" +
 			"starts it as soon as the task's concurrency allows. With -wait it ends with 0 when\n" +
 			"the instance succeeds and with 8 when it ends otherwise.",

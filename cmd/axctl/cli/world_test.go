@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +23,7 @@ type world struct {
 	dir   string
 	now   time.Time
 	env   []string
-	stdin string
+	stdin io.Reader
 	tty   cli.Terminals
 	store *memory.Store // nil until an apply makes it
 	wrap  func(cli.Store) cli.Store
@@ -32,7 +33,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	return &world{
 		t: t, dir: t.TempDir(), now: time.Date(2026, 11, 30, 15, 0, 0, 0, time.UTC), ctx: t.Context(),
-		wrap: func(s cli.Store) cli.Store { return s },
+		stdin: strings.NewReader(""), wrap: func(s cli.Store) cli.Store { return s },
 	}
 }
 
@@ -73,7 +74,7 @@ func (w *world) try(args ...string) (code int, stdout, stderr string) {
 	w.t.Helper()
 	var out, errs bytes.Buffer
 	code = cli.Main(w.ctx, cli.Env{
-		Args: args, Dir: w.dir, Environ: append(os.Environ(), w.env...), Stdin: strings.NewReader(w.stdin),
+		Args: args, Dir: w.dir, Environ: append(os.Environ(), w.env...), Stdin: w.stdin,
 		Stdout: &out, Stderr: &errs, Terminals: w.tty, User: "ada", Host: "host1", Version: "test",
 		Now: func() time.Time { return w.now }, Open: w.open,
 	})
