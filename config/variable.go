@@ -289,8 +289,7 @@ func (d *decoder) assign(v *variable, g *given) cty.Value {
 // fromText turns the text of -var or of the environment into a value. For a
 // primitive type it is the value, for others an expression without names.
 func (d *decoder) fromText(v *variable, g *given, what string) (cty.Value, bool) {
-	untyped := v.constraint == cty.DynamicPseudoType && v.block.Body.Attributes["type"] == nil
-	if v.constraint.IsPrimitiveType() || v.constraint == cty.DynamicPseudoType && !untyped {
+	if v.constraint.IsPrimitiveType() {
 		return cty.StringVal(lineEnds.ReplaceAllString(g.text, "\n")), true
 	}
 	e, found := hclsyntax.ParseExpression([]byte(g.text), "", hcl.InitialPos)

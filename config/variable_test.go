@@ -52,7 +52,7 @@ func TestVariableText(t *testing.T) {
 		{`type = string`, "a\r\nb", `"a\nb"`},
 		{`type = number`, `3`, `3`},
 		{`type = bool`, `true`, `true`},
-		{`type = any`, `[1]`, `"[1]"`},
+		{`type = any`, `[1]`, `[1]`},
 		{`type = list(string)`, `["a", "b"]`, `["a","b"]`},
 		{`type = map(number)`, `{ a = 1 }`, `{"a":1}`},
 		{`type = object({ a = number, b = optional(string, "x") })`, `{ a = 1 }`, `{"a":1,"b":"x"}`},
