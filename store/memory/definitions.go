@@ -20,9 +20,13 @@ func (s *Store) ReadStack(_ context.Context, name string) (ax.StackState, error)
 		st.Serial, st.Origin = k.serial, k.last.Origin
 	}
 	st.Objects = s.objectsOf(name)
-	for _, in := range s.byKey(func(in *instance) bool {
+	open := s.byKey(func(in *instance) bool {
 		return !in.Status.Final() && s.objects[in.TaskID].Stack == name
-	}) {
+	})
+	slices.SortFunc(open, func(a, b *instance) int {
+		return cmp.Or(cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.ID, b.ID))
+	})
+	for _, in := range open {
 		if len(st.InFlight) == ax.MaxInFlight {
 			break
 		}

@@ -94,13 +94,13 @@ func readInFlight(ctx context.Context, c *conn, stackID int64) ([]ax.InFlight, e
 			return nil
 		}, `SELECT i.due_ms, i.task_id, i.id, i.version, i.kind, i.status
 			FROM instance i JOIN object o ON o.id = i.task_id
-			WHERE `+where+` AND o.stack_id = ? ORDER BY i.due_ms LIMIT ?`, stackID, ax.MaxInFlight)
+			WHERE `+where+` AND o.stack_id = ? ORDER BY i.due_ms, i.id LIMIT ?`, stackID, ax.MaxInFlight)
 		if err != nil {
 			return nil, err
 		}
 	}
 	slices.SortFunc(found, func(a, b open) int {
-		return cmp.Or(cmp.Compare(a.dueMs, b.dueMs), cmp.Compare(a.ObjectID, b.ObjectID), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.dueMs, b.dueMs), cmp.Compare(a.ID, b.ID))
 	})
 	var inFlight []ax.InFlight
 	for _, f := range found[:min(len(found), ax.MaxInFlight)] {

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"sync"
 	"time"
 
 	"modernc.org/sqlite"
@@ -65,7 +66,8 @@ type Store struct {
 	reads   bool // read only
 	writer  *writer
 	free    chan *conn // one element a reader; nil is one not opened yet
-	version int64      // PRAGMA data_version as last seen; under the writer's token
+	closed  sync.Once
+	version int64 // PRAGMA data_version as last seen; under the writer's token
 }
 
 var (
@@ -151,8 +153,15 @@ func (s *Store) dsn(pragmas ...string) string {
 	return (&url.URL{Scheme: "file", Path: s.path, RawQuery: q.Encode()}).String()
 }
 
-// Close waits for calls under way and releases the store.
+// Close waits for calls under way and releases the store. Calls after it wait
+// until their context ends.
 func (s *Store) Close() error {
+	var err error
+	s.closed.Do(func() { err = s.close() })
+	return err
+}
+
+func (s *Store) close() error {
 	var first error
 	for range readers {
 		if c := <-s.free; c != nil {
