@@ -85,9 +85,6 @@ type HandlerSpec struct {
 	// Body is canonical JSON (sorted keys, no blanks) that the handler's
 	// schema accepted.
 	Body json.RawMessage `json:"body"`
-	// SchemaHash is the hash of the schema the body was checked with; empty
-	// when it was unchecked.
-	SchemaHash string `json:"schema_hash,omitempty"`
 }
 
 // ScheduleSpec is one schedule block. Exactly one of Cron, Every and At is set.

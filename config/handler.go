@@ -49,7 +49,7 @@ func (r reader) handler(task *hclsyntax.Block, into *ax.HandlerSpec) {
 		before := len(r.found)
 		body := r.handlerBody(b, schema)
 		if !r.found[before:].HasErrors() {
-			*into = ax.HandlerSpec{Name: name, Body: body, SchemaHash: schema.Hash()}
+			*into = ax.HandlerSpec{Name: name, Body: body}
 		}
 	})
 }
