@@ -28,7 +28,7 @@ type looper struct {
 }
 
 func newLooper(ctx context.Context, st store.Store) (*looper, error) {
-	l := &looper{st: st, dueMs: time.Now().Add(-240 * time.Hour).UnixMilli()}
+	l := &looper{st: st, dueMs: time.Now().Add(-24 * time.Hour).UnixMilli()}
 	var cur ax.DueCursor
 	for {
 		page, err := st.DueTasks(ctx, 1<<60, cur, 10_000)

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"syscall"
@@ -72,10 +73,22 @@ func run() error {
 	flag.StringVar(&b.ctl, "axctl", "bin/axctl", "axctl to measure")
 	flag.IntVar(&b.old, "old", 2_000_000, "past instances in the store of loop and throughput")
 	flag.DurationVar(&b.secs, "for", 10*time.Second, "length of the timed part of a line")
+	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to `file`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	var err error
 	if b.dir, err = os.MkdirTemp("", "ax-bench-"); err != nil {
 		return err

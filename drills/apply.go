@@ -11,7 +11,7 @@ import (
 	"github.com/axctl/ax/store/check"
 )
 
-// applyTasks is how many tasks each apply of the drill changes.
+// applyTasks is how many tasks each apply of the drill changes, in thousands.
 const applyTasks = 3000
 
 // killApply kills axctl apply at random moments: after each kill all
@@ -21,14 +21,14 @@ func killApply(ctx context.Context, s *stage) (report, error) {
 	rep := report{}
 	text := func(gen int) string {
 		return fmt.Sprintf(`
-locals { names = [for i in range(%d) : "t${i}"] }
+locals { names = [for i in flatten([for k in range(%d) : range(1000 * k, 1000 * k + 1000)]) : "t${i}"] }
 task "many" {
   for_each    = toset(local.names)
   description = "generation %d"
   schedule { cron = "0 0 1 1 *" }
   handler "shell" { command = "true" }
 }
-`, applyTasks, gen)
+`, applyTasks/1000, gen)
 	}
 	if err := s.write("drill.hcl", text(0)); err != nil {
 		return rep, err
