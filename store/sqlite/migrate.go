@@ -152,16 +152,15 @@ func (s *Store) inspect(c *conn, ms []migration) (have int, err error) {
 		err = c.query(context.Background(), func(r *row) error { n = r.int64(); return nil }, sql)
 		return n, err
 	}
+	// In this order: another process makes all of it in one commit, which may
+	// come between the two.
+	tables, err := number(`SELECT count(*) FROM sqlite_schema`)
+	if err != nil || tables == 0 {
+		return 0, err
+	}
 	id, err := number(`PRAGMA application_id`)
 	if err != nil {
 		return 0, err
-	}
-	tables, err := number(`SELECT count(*) FROM sqlite_schema`)
-	if err != nil {
-		return 0, err
-	}
-	if tables == 0 {
-		return 0, nil
 	}
 	if id != applicationID {
 		return 0, denied("store %s is the database of another program", "name another file with -store; this one was not touched", s.path)

@@ -111,6 +111,8 @@ func userName(uid int) string {
 // explainOpen tells what is wrong with a file that SQLite does not open.
 func (s *Store) explainOpen(err error) error {
 	switch code(err) {
+	case 0: // it explains itself
+		return err
 	case codeNotADB:
 		return denied("store %s is not a database", "name another file with -store; this one was not touched", s.path)
 	case codeReadOnly, codeCantOpen:
