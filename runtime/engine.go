@@ -192,6 +192,7 @@ func (e *Engine) work(ctx context.Context) error {
 func (e *Engine) watch(ctx context.Context) error {
 	ticker := time.NewTicker(e.cfg.Poll)
 	defer ticker.Stop()
+	told := false
 	for {
 		select {
 		case <-ctx.Done():
@@ -200,10 +201,11 @@ func (e *Engine) watch(ctx context.Context) error {
 		}
 		changed, err := e.cfg.Watcher.Changed(ctx)
 		e.outage.note("look for changes", err)
-		switch {
-		case err != nil && !passing(err) && ctx.Err() == nil:
-			return fmt.Errorf("look for changes: %w", err)
-		case changed:
+		if err != nil && !passing(err) && ctx.Err() == nil && !told {
+			told = true
+			e.cfg.Log.Error("changes of other processes are seen late, by the scans only", "error", err)
+		}
+		if changed {
 			e.claimer.Wake()
 			e.dispatcher.Wake()
 		}

@@ -81,7 +81,8 @@ type Claimer struct {
 	// lock_version.
 	quarantined map[int64]int64
 	lastMs      int64
-	failures    int // claims in a row whose outcome is unknown
+	failures    int  // claims in a row whose outcome is unknown
+	faulty      bool // reads fail, which is told
 }
 
 // task is a task whose next slot is in the wheel or in the backlog.
@@ -127,10 +128,13 @@ func (c *Claimer) Run(ctx context.Context) error {
 		default:
 		}
 		wait, err := c.runOnce(ctx)
-		if err != nil && ctx.Err() == nil {
-			c.cfg.Log.Error("tasks cannot be read; it is tried again", "error", err)
+		if err != nil {
+			if ctx.Err() == nil && !c.faulty {
+				c.cfg.Log.Error("tasks cannot be read; it is tried again", "error", err)
+			}
 			wait = time.Second
 		}
+		c.faulty = err != nil
 		timer.Reset(wait)
 		select {
 		case <-c.drain:

@@ -22,6 +22,7 @@ func (c *Claimer) claim(ctx context.Context, tasks []*task, now int64) {
 	flush := func() {
 		c.write(ctx, picks)
 		picks, slots = nil, 0
+		now = c.nowMs()
 	}
 	for _, t := range tasks {
 		v := c.versions.get(t.key())

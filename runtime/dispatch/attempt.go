@@ -12,6 +12,7 @@ type attempt struct {
 	ref       ax.Ref
 	job       ax.Job
 	kind      ax.InstanceKind
+	late      bool // it was a backlog
 	version   *ax.TaskVersion
 	handedMs  int64
 	startedMs int64
@@ -35,13 +36,14 @@ type ending struct {
 
 // take makes an attempt of a dispatched row, whose place is taken, and gives it
 // to the executors.
-func (d *Dispatcher) take(h ax.Handover, kind ax.InstanceKind, v *ax.TaskVersion) {
+func (d *Dispatcher) take(h ax.Handover, kind ax.InstanceKind, v *ax.TaskVersion) *attempt {
 	a := &attempt{ref: h.Ref, job: d.job(h, v), kind: kind, version: v, handedMs: h.AtMs}
 	delete(d.suspects, a.job.BatchNo)
 	d.running[h.ID] = a
 	d.task(h.TaskID).active++
 	d.jobs = append(d.jobs, a.job)
 	d.metrics.handed.Inc()
+	return a
 }
 
 func (d *Dispatcher) job(h ax.Handover, v *ax.TaskVersion) ax.Job {
@@ -107,7 +109,7 @@ func (d *Dispatcher) started(a *attempt, r ax.Report, now int64) {
 func (d *Dispatcher) tellStarted(a *attempt) {
 	d.stats.started.Add(1)
 	d.metrics.started.Inc()
-	if a.kind == ax.InstanceSchedule && a.job.Attempt == 1 {
+	if a.kind == ax.InstanceSchedule && a.job.Attempt == 1 && !a.late {
 		d.metrics.lateness.Observe(float64(a.startedMs-a.ref.DueMs) / 1000)
 	}
 	if d.cfg.OnStarted != nil {
@@ -145,7 +147,7 @@ func (d *Dispatcher) judge(a *attempt, r ax.Report, now int64) {
 			a.startedMs = r.StartedMs
 			d.tellStarted(a)
 		}
-	case a.told && r.Status != a.end.Status:
+	case a.told && r.Kind == ax.ReportEnded && r.Status != a.end.Status:
 		d.late(a.ref, a.job.Attempt, r, now)
 	}
 	switch {
@@ -153,9 +155,12 @@ func (d *Dispatcher) judge(a *attempt, r ax.Report, now int64) {
 	case !a.told:
 		end := *a.end
 		end.StoppedMs = a.stoppedMs
-		if e, ready := conclude(d.subject(a), end, now); ready {
-			d.tell(a, e)
+		e, ready := conclude(d.subject(a), end, now)
+		if !ready {
+			d.armOverdue(a, now) // it is to be gone soon
+			return
 		}
+		d.tell(a, e)
 	case a.stoppedMs != 0:
 		d.tell(a, stopped(a.ref, a.job.Attempt, a.stoppedMs, now))
 	}

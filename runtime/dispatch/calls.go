@@ -22,10 +22,18 @@ const (
 	callCount
 )
 
+func (c call) String() string {
+	return [callCount]string{"journal", "finish", "dispatch", "started", "versions", "pending", "cancels", "open"}[c]
+}
+
 // step does all that can be done now, begins the calls that have work, and
 // returns how long nothing else is to be done.
 func (d *Dispatcher) step(ctx context.Context) time.Duration {
 	now := d.nowMs()
+	if now < d.lastMs-1000 {
+		d.at = [callCount]int64{} // the clock went back
+	}
+	d.lastMs = now
 	d.due = d.wheel.Advance(now, d.due[:0])
 	for _, e := range d.due {
 		switch e.Kind {
@@ -85,7 +93,7 @@ func (d *Dispatcher) hasWork(c call, now int64) bool {
 	case callStarted:
 		return len(d.begun) > 0 && d.at[c] <= now
 	case callVersions:
-		return len(d.missing) > 0
+		return len(d.missing) > 0 && d.at[c] <= now
 	default:
 		return d.at[c] <= now
 	}
@@ -247,7 +255,7 @@ func (d *Dispatcher) handedOver(batch []*item, hs []ax.Handover, results []ax.Ha
 			d.task(i.TaskID).blocked = true
 		case results[n] == ax.HandedOver:
 			d.drop(i)
-			d.take(hs[n], i.Kind, i.version)
+			d.take(hs[n], i.Kind, i.version).late = i.late
 		case results[n] == ax.HandoverBlocked:
 			d.places.release(i.handler())
 			d.putBack(i)
@@ -302,9 +310,7 @@ func (d *Dispatcher) flush(ctx context.Context) {
 	d.beside(callStarted, func() func() {
 		err := d.cfg.Store.Started(ctx, ss)
 		return func() {
-			if err != nil && ctx.Err() == nil {
-				d.cfg.Log.Error("starts cannot be written", "attempts", len(ss), "error", err)
-			}
+			d.fault(ctx, callStarted, err)
 		}
 	})
 }
@@ -332,16 +338,31 @@ func (d *Dispatcher) readVersions(ctx context.Context) {
 	d.beside(callVersions, func() func() {
 		vs, err := d.cfg.Store.TaskVersions(ctx, keys)
 		return func() {
+			if d.fault(ctx, callVersions, err) {
+				return
+			}
 			for i := range vs {
 				d.learn(&vs[i])
 				d.touch(vs[i].ObjectID)
 			}
 			for _, k := range keys {
 				delete(d.missing, k)
-				if d.versions[k] == nil && ctx.Err() == nil {
-					d.cfg.Log.Error("a waiting instance's definition is not in the store", "task", k.ObjectID, "version", k.Version, "error", err)
+				if d.versions[k] == nil {
+					d.absent[k] = struct{}{}
+					d.cfg.Log.Error("a waiting instance's definition is not in the store", "task", k.ObjectID, "version", k.Version)
 				}
 			}
 		}
 	})
+}
+
+// fault reports whether a call has failed, and tells so once until it succeeds.
+func (d *Dispatcher) fault(ctx context.Context, c call, err error) bool {
+	if err != nil && ctx.Err() == nil && !d.faulty[c] {
+		d.cfg.Log.Error("the store does not answer what is asked; it is tried again", "call", c.String(), "error", err)
+	}
+	if d.faulty[c] = err != nil; d.faulty[c] {
+		d.at[c] = d.nowMs() + d.cfg.Scan.Milliseconds()
+	}
+	return err != nil
 }

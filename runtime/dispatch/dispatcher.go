@@ -74,7 +74,8 @@ type Dispatcher struct {
 	touched  map[int64]struct{}
 	handing  []*item
 	versions map[ax.VersionKey]*ax.TaskVersion
-	missing  map[ax.VersionKey]struct{}
+	missing  map[ax.VersionKey]struct{} // to be read
+	absent   map[ax.VersionKey]struct{} // told as not there
 
 	// Attempts: attempt.go.
 	running map[int64]*attempt // by instance
@@ -90,7 +91,9 @@ type Dispatcher struct {
 	done       chan func()
 	busy       [callCount]bool
 	wg         sync.WaitGroup
-	at         [callCount]int64 // when a call is to be made next; 0 when there is work
+	faulty     [callCount]bool  // its last answer was an error, which is told
+	at         [callCount]int64 // when a call is to be made next, where time decides
+	lastMs     int64            // of the last step
 	sweeps     int
 	suspects   map[string]struct{} // batch numbers
 	draining   bool
@@ -105,7 +108,7 @@ func New(cfg Config) *Dispatcher {
 		wheel:   wheel.New(cfg.Tick, cfg.Now().UnixMilli()),
 		items:   map[int64]*item{}, tasks: map[int64]*task{}, lines: map[string]*line{},
 		touched: map[int64]struct{}{}, running: map[int64]*attempt{},
-		versions: map[ax.VersionKey]*ax.TaskVersion{}, missing: map[ax.VersionKey]struct{}{},
+		versions: map[ax.VersionKey]*ax.TaskVersion{}, missing: map[ax.VersionKey]struct{}{}, absent: map[ax.VersionKey]struct{}{},
 		recent: newRecent(), suspects: map[string]struct{}{},
 		done: make(chan func(), callCount),
 	}
@@ -122,6 +125,7 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	defer cancel()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	reports := d.cfg.Executors.Reports()
 	for {
 		wait := d.step(ctx)
 		if d.drained() {
@@ -131,7 +135,10 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case rs := <-d.cfg.Executors.Reports():
+		case rs, ok := <-reports:
+			if !ok {
+				reports = nil // the executors are gone for good
+			}
 			d.receive(rs)
 		case <-d.inbox.signal:
 			d.open(d.inbox.take())

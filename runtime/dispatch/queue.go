@@ -197,7 +197,9 @@ func (d *Dispatcher) takeTurns(nowMs int64) {
 		for _, i := range t.turn(nowMs) {
 			v := d.versions[i.key()]
 			if v == nil {
-				d.missing[i.key()] = struct{}{}
+				if _, told := d.absent[i.key()]; !told {
+					d.missing[i.key()] = struct{}{}
+				}
 				continue
 			}
 			t.remove(i)

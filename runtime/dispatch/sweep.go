@@ -19,8 +19,7 @@ func (d *Dispatcher) sweep(ctx context.Context) {
 	d.beside(callSweep, func() func() {
 		rows, err := d.cfg.Store.Pending(ctx, ax.PendingQuery{UntilMs: until, Limit: maxWaiting})
 		return func() {
-			if err != nil {
-				d.storeFault(ctx, "waiting instances cannot be read", err)
+			if d.fault(ctx, callSweep, err) {
 				return
 			}
 			d.swept(number, rows)
@@ -58,8 +57,7 @@ func (d *Dispatcher) readCancels(ctx context.Context) {
 	d.beside(callCancels, func() func() {
 		intents, err := d.cfg.Cancels.Cancels(ctx, d.cfg.Host)
 		return func() {
-			if err != nil {
-				d.storeFault(ctx, "cancel intents cannot be read", err)
+			if d.fault(ctx, callCancels, err) {
 				return
 			}
 			d.cancel(intents)
@@ -104,8 +102,7 @@ func (d *Dispatcher) reconcile(ctx context.Context) {
 	d.beside(callOpen, func() func() {
 		rows, err := d.cfg.Store.Open(ctx, d.cfg.Host)
 		return func() {
-			if err != nil {
-				d.storeFault(ctx, "dispatched instances cannot be read", err)
+			if d.fault(ctx, callOpen, err) {
 				return
 			}
 			d.reconciled(rows, asked)
@@ -153,12 +150,6 @@ func (d *Dispatcher) adopt(row ax.Instance, v *ax.TaskVersion) {
 		Ref: row.Ref, Attempt: row.Attempt, Host: row.Host, Boot: row.Boot, Executor: row.Executor,
 		AtMs: row.HandedMs, DeadlineMs: row.DeadlineMs,
 	}, row.Kind, v)
-}
-
-func (d *Dispatcher) storeFault(ctx context.Context, what string, err error) {
-	if ctx.Err() == nil {
-		d.cfg.Log.Error(what, "error", err)
-	}
 }
 
 // Recover settles what an earlier boot of this host left: attempts whose end is
