@@ -112,7 +112,7 @@ func userName(uid int) string {
 func (s *Store) explainOpen(err error) error {
 	switch code(err) {
 	case 0: // it explains itself
-		return err
+		return s.explain(err)
 	case codeNotADB:
 		return denied("store %s is not a database", "name another file with -store; this one was not touched", s.path)
 	case codeReadOnly, codeCantOpen:
