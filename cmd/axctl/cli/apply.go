@@ -59,6 +59,9 @@ func (c *call) apply(ctx context.Context, a applyArgs) error {
 		return c.print(r)
 	}
 	if !c.globals.json {
+		if d.store == nil {
+			r.notes = append(r.notes, fmt.Sprintf("The store %s will be made.", c.storeName()))
+		}
 		if err := c.print(r.planResult); err != nil {
 			return err
 		}
@@ -158,6 +161,7 @@ func (c *call) ask(ctx context.Context) (string, error) {
 	case text := <-line:
 		return text, nil
 	case <-ctx.Done():
+		fmt.Fprintln(c.env.Stderr) // the prompt stands on this line
 		return "", context.Cause(ctx)
 	}
 }
