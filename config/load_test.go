@@ -72,6 +72,9 @@ func TestUnreadable(t *testing.T) {
 		{"latin-1", folder(t, map[string]string{"a.hcl": "\n# caf\xe9"}), []string{"line 2 is not UTF-8"}},
 		{"too large", sparse(t, maxFileBytes+1), []string{"larger than 64 MiB"}},
 		{"nested too deeply", folder(t, map[string]string{"a.hcl": "a = " + strings.Repeat("[", 100_000)}), []string{"more than 500 brackets"}},
+		{"signs in a row", folder(t, map[string]string{"a.hcl": "a = " + strings.Repeat("! -\n", 1_000_000) + "1"}), []string{"signs in a row"}},
+		{"conditionals in a row", folder(t, map[string]string{"a.hcl": "a = (" + strings.Repeat("true ? 1 :\n", 1_000_000) + "1)"}), []string{"conditionals in one bracket"}},
+		{"conditionals at the top", folder(t, map[string]string{"a.hcl": "a = " + strings.Repeat("true ? 1 : ", 1_000_000) + "1"}), []string{"conditionals in one bracket"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 const (
 	// maxFileBytes bounds one file; a hundred thousand tasks fit in it.
 	maxFileBytes = 64 << 20
-	// maxNesting bounds brackets inside brackets: the parser recurses.
+	// maxNesting bounds what the parser recurses into.
 	maxNesting = 500
 )
 
@@ -210,8 +210,8 @@ func (s *source) parse(d *decoder) {
 	s.body = &hclsyntax.Body{}
 	if nesting(s.text) > maxNesting {
 		s.brokenAt = 0
-		d.errorf(hcl.Range{Filename: s.name, Start: hcl.InitialPos, End: hcl.InitialPos}, "Brackets nested too deeply",
-			"The file has more than %d brackets inside one another.", maxNesting)
+		d.errorf(hcl.Range{Filename: s.name, Start: hcl.InitialPos, End: hcl.InitialPos}, "Expression nested too deeply",
+			"The file has more than %d brackets in one another, signs in a row, or conditionals in one bracket.", maxNesting)
 		return
 	}
 	file, found := hclsyntax.ParseConfig(s.text, s.name, hcl.InitialPos)
@@ -226,36 +226,67 @@ func (s *source) parse(d *decoder) {
 	d.hcl(found, nil)
 }
 
-// nesting returns how deep brackets stand in one another. Brackets in strings
-// and comments count only when the raw bytes look suspicious at first.
+// nesting returns how deep the parser would recurse at most: brackets in one
+// another, signs in a row (!!!x), conditionals in one bracket (a ? b : c ? d : …).
+// What stands in strings and comments counts only as long as the raw bytes look
+// harmless.
 func nesting(text []byte) int {
-	depth, deepest := 0, 0
-	count := func(b byte) {
+	raw := depths{open: []int{0}}
+	for _, b := range text {
 		switch b {
-		case '[', '(', '{':
-			depth++
-			deepest = max(deepest, depth)
-		case ']', ')', '}':
-			depth--
+		case ' ', '\t', '\n':
+		default:
+			raw.count(b)
 		}
 	}
-	for _, b := range text {
-		count(b)
+	if raw.deepest <= maxNesting {
+		return raw.deepest
 	}
-	if deepest <= maxNesting {
-		return deepest
-	}
-	depth, deepest = 0, 0
+	lexed := depths{open: []int{0}}
 	tokens, _ := hclsyntax.LexConfig(text, "", hcl.InitialPos)
 	for _, t := range tokens {
 		switch t.Type {
+		case hclsyntax.TokenNewline:
 		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
-			count('{')
+			lexed.count('{')
 		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenTemplateSeqEnd:
-			count('}')
+			lexed.count('}')
+		case hclsyntax.TokenBang, hclsyntax.TokenMinus:
+			lexed.count('!')
+		case hclsyntax.TokenQuestion:
+			lexed.count('?')
+		default:
+			lexed.count('x')
 		}
 	}
-	return deepest
+	return lexed.deepest
+}
+
+// depths counts what makes the parser recurse.
+type depths struct {
+	open    []int // the conditionals outside all brackets, then in each open one
+	signs   int   // in a row
+	deepest int
+}
+
+func (d *depths) count(b byte) {
+	if b != '!' && b != '-' {
+		d.signs = 0
+	}
+	switch b {
+	case '[', '(', '{':
+		d.open = append(d.open, 0)
+		d.deepest = max(d.deepest, len(d.open)-1)
+	case ']', ')', '}':
+		d.open = d.open[:max(1, len(d.open)-1)]
+	case '!', '-':
+		d.signs++
+		d.deepest = max(d.deepest, d.signs)
+	case '?':
+		last := len(d.open) - 1
+		d.open[last]++
+		d.deepest = max(d.deepest, d.open[last])
+	}
 }
 
 // blocks returns the blocks that were read for sure.

@@ -68,9 +68,6 @@ func attributes(definition json.RawMessage) (attributeSet, error) {
 	if handler, ok := tree["handler"].(map[string]any); ok {
 		set.add("handler", handler["name"])
 		set.add("handler", handler["body"])
-		if sum, ok := handler["schema_hash"]; ok {
-			set.add("handler.schema_hash", sum)
-		}
 		delete(tree, "handler")
 	}
 	if schedules, ok := tree["schedule"].([]any); ok {

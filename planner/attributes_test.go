@@ -59,10 +59,10 @@ func TestAttributes(t *testing.T) {
 		"a handler": {
 			nil,
 			[]func(*ax.TaskSpec){func(s *ax.TaskSpec) {
-				s.Handler = ax.HandlerSpec{Name: "http", Body: json.RawMessage(`{"url":"http://x"}`), SchemaHash: "5"}
+				s.Handler = ax.HandlerSpec{Name: "http", Body: json.RawMessage(`{"url":"http://x"}`)}
 			}},
 			[]string{
-				`handler: "shell" -> "http"`, `handler.command: "true" -> `, `handler.schema_hash:  -> "5"`, `handler.url:  -> "http://x"`,
+				`handler: "shell" -> "http"`, `handler.command: "true" -> `, `handler.url:  -> "http://x"`,
 			},
 		},
 		"in the language's order": {
