@@ -18,18 +18,31 @@ var utc = time.UTC
 // task is an object of the store with its definition read.
 type task struct {
 	ax.Object
-	Spec ax.TaskSpec
-	Zone *time.Location // of its first schedule; UTC without one
+	Spec   ax.TaskSpec
+	Zone   *time.Location // of its first schedule; UTC without one
+	Broken error          // why this program cannot read the definition; doctor tells
 }
 
-// newTask reads an object's definition.
-func newTask(o ax.Object) (task, error) {
+// newTask reads an object's definition. One that cannot be read must not keep
+// people from seeing the others.
+func newTask(o ax.Object) task {
 	t := task{Object: o, Zone: utc}
-	if err := json.Unmarshal(o.Definition, &t.Spec); err != nil {
-		return t, fmt.Errorf("read definition of %s: %w", o.Address(), err)
+	if t.Broken = json.Unmarshal(o.Definition, &t.Spec); t.Broken == nil {
+		t.Zone = specZone(t.Spec)
 	}
-	t.Zone = specZone(t.Spec)
-	return t, nil
+	return t
+}
+
+// timetable compiles the task's schedules.
+func (t task) timetable() (*schedule.Schedule, error) {
+	if t.Broken != nil {
+		return nil, fmt.Errorf("definition of %s: %w", t.Address(), t.Broken)
+	}
+	timetable, err := schedule.Compile(t.Spec.Schedules)
+	if err != nil {
+		return nil, fmt.Errorf("schedule of %s: %w", t.Address(), err)
+	}
+	return timetable, nil
 }
 
 // specZone returns the zone a task's instants are shown in.
@@ -56,11 +69,7 @@ func tasks(ctx context.Context, q ax.Queries, deleted bool) ([]task, error) {
 		if o.Kind != ax.KindTask || o.Deleted && !deleted {
 			continue
 		}
-		t, err := newTask(o)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, t)
+		out = append(out, newTask(o))
 	}
 	return out, nil
 }

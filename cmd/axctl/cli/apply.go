@@ -254,7 +254,7 @@ func (c *call) committed(ctx context.Context, d *draft, r applyResult) error {
 				mine = append(mine, t)
 			}
 		}
-		r.coming, _ = soonest(mine, 0, 3) // the change is committed whether or not this can be told
+		r.coming = soonest(mine, 0, 3)
 	}
 	r.asleep = !c.daemonRuns()
 	if err := c.print(r); err != nil {

@@ -32,6 +32,7 @@ func cancelCommand(c *call) *cobra.Command {
 type cancelResult struct {
 	id     int64
 	status ax.Status
+	asleep bool // no axd is running
 }
 
 func (c *call) cancel(ctx context.Context, id int64) (cancelResult, error) {
@@ -57,12 +58,16 @@ func (c *call) cancel(ctx context.Context, id int64) (cancelResult, error) {
 	case err != nil:
 		return cancelResult{}, fmt.Errorf("cancel instance %d: %w", id, err)
 	}
-	return cancelResult{id: id, status: status}, nil
+	return cancelResult{id: id, status: status, asleep: !c.daemonRuns()}, nil
 }
 
 func (r cancelResult) human(s *screen) {
 	if r.status.Final() {
 		s.line("Instance %d is %s; it had not started.", r.id, r.status)
+		return
+	}
+	if r.asleep {
+		s.line("Instance %d is to stop. No axd is running on this store; the next one ends it.", r.id)
 		return
 	}
 	s.line("Instance %d is asked to stop: TERM now, KILL after its kill_after.", r.id)

@@ -89,7 +89,7 @@ func (c *call) doctor(ctx context.Context) (doctorResult, error) {
 	live := liveHosts(hosts, running)
 	r.add("axd", c.daemonFindings(all, running))
 	r.add("overdue tasks", overdueFindings(all, c.nowMs(), running))
-	r.add("schedules", scheduleFindings(all))
+	r.add("definitions", definitionFindings(all))
 	r.add("disk space", c.diskFindings(live))
 	r.add("time zone data", tzdataFindings(info, live))
 	for _, t := range all {
@@ -129,14 +129,14 @@ func overdueFindings(all []task, nowMs int64, running bool) []finding {
 	return found
 }
 
-// scheduleFindings tells tasks that can never fire again, or whose stored
-// schedule this program does not take.
-func scheduleFindings(all []task) []finding {
+// definitionFindings tells tasks whose stored definition this program does not
+// take.
+func definitionFindings(all []task) []finding {
 	var found []finding
 	for _, t := range all {
-		if _, err := schedule.Compile(t.Spec.Schedules); err != nil {
+		if _, err := t.timetable(); err != nil {
 			found = append(found, finding{
-				What:   fmt.Sprintf("the schedule of %s cannot be read: %v", t.Address(), err),
+				What:   err.Error(),
 				Remedy: "mend it in the configuration and apply",
 			})
 		}

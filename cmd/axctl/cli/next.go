@@ -213,6 +213,9 @@ func (c *call) nextOfStore(ctx context.Context, a nextArgs) (nextResult, error) 
 		if err != nil {
 			return r, err
 		}
+		if _, err := t.timetable(); err != nil {
+			return r, err
+		}
 		all, r.single, r.none = []task{t}, true, fmt.Sprintf("%s has no firing to come: %s.", t.Address(), whyNone(t))
 	}
 	var from int64
@@ -225,8 +228,8 @@ func (c *call) nextOfStore(ctx context.Context, a nextArgs) (nextResult, error) 
 			return r, err
 		}
 	}
-	r.firings, err = soonest(all, from, a.n)
-	return r, err
+	r.firings = soonest(all, from, a.n)
+	return r, nil
 }
 
 // whyNone says why a task has no firing to come.
@@ -244,8 +247,8 @@ func whyNone(t task) string {
 }
 
 // soonest merges the firings of tasks that can fire. fromMs 0 begins with each
-// task's next_fire_time.
-func soonest(all []task, fromMs int64, n int) ([]firing, error) {
+// task's next_fire_time. A task that cannot be read has none: doctor tells.
+func soonest(all []task, fromMs int64, n int) []firing {
 	all = slices.DeleteFunc(slices.Clone(all), func(t task) bool {
 		return t.Row.NextMs == 0 || t.Row.Hold != nil || !t.Row.Enabled
 	})
@@ -255,9 +258,9 @@ func soonest(all []task, fromMs int64, n int) ([]firing, error) {
 		if len(out) == n && t.Row.NextMs > out[n-1].dueMs {
 			break // all that follow begin later still
 		}
-		timetable, err := schedule.Compile(t.Spec.Schedules)
+		timetable, err := t.timetable()
 		if err != nil {
-			return nil, fmt.Errorf("schedule of %s: %w", t.Address(), err)
+			continue
 		}
 		out = append(out, comingFirings(timetable, max(fromMs, t.Row.NextMs-1), n, firing{address: t.Address(), zone: t.Zone})...)
 		slices.SortStableFunc(out, func(a, b firing) int {
@@ -265,7 +268,7 @@ func soonest(all []task, fromMs int64, n int) ([]firing, error) {
 		})
 		out = out[:min(len(out), n)]
 	}
-	return out, nil
+	return out
 }
 
 func (r nextResult) human(s *screen) {

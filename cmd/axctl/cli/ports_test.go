@@ -62,6 +62,53 @@ func TestApplyThatFailedChangedNothing(t *testing.T) {
 	w.wants(w.run(2, "plan", "-detailed-exitcode"), "Plan: 1 to add")
 }
 
+// blind is a store that cannot be asked about revisions.
+type blind struct{ cli.Store }
+
+func (blind) Revision(context.Context, string) (ax.Revision, error) {
+	return ax.Revision{}, ax.ErrUnavailable
+}
+
+func TestApplyThatNobodyKnowsOf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hello("0 * * * *", "a")
+	w.wrap = func(s cli.Store) cli.Store {
+		return &faulty{blind{s}, func(context.Context, cli.Store, ax.ChangeSet) (ax.Applied, error) {
+			return ax.Applied{}, errors.New("disk gone")
+		}}
+	}
+	out := w.run(1, "apply", "-auto-approve")
+	w.wants(out, "disk gone", "It is not known whether the change was committed")
+}
+
+// broken is a store in which one definition cannot be read.
+type broken struct{ cli.Store }
+
+func (b broken) Objects(ctx context.Context, stack string) ([]ax.Object, error) {
+	objects, err := b.Store.Objects(ctx, stack)
+	for i := range objects {
+		if objects[i].Name == "bad" {
+			objects[i].Definition = json.RawMessage(`{"timeout": "soon"}`)
+		}
+	}
+	return objects, err
+}
+
+// One definition that this program cannot read hides none of the others.
+func TestABrokenDefinition(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hello("0 * * * *", "bad", "good")
+	w.run(0, "apply", "-auto-approve")
+	w.wrap = func(s cli.Store) cli.Store { return broken{s} }
+	w.wants(w.run(0, "show"), "task.bad", "task.good")
+	w.wants(w.run(0, "next"), "task.good")
+	w.wants(w.run(0, "status"), "tasks      2")
+	w.wants(w.run(1, "next", "task.bad"), "definition of task.bad", "soon")
+	w.wants(w.run(3, "doctor"), "FAIL   definitions: definition of task.bad")
+}
+
 // What time or a claim overtakes is computed again, with the instants of now;
 // that the reviewed instant has passed is told.
 func TestApplyThatTimeOvertook(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/runtime/rules"
-	"github.com/axctl/ax/schedule"
 )
 
 func resumeCommand(c *call) *cobra.Command {
@@ -55,9 +54,9 @@ func (c *call) resumeOnce(ctx context.Context, s Store, address string) (resumeR
 	if t.Row.Hold == nil {
 		return resumeResult{}, ax.Diagnostic{Severity: ax.SeverityError, Summary: t.Address() + " is not paused", Detail: "Nothing was changed."}
 	}
-	timetable, err := schedule.Compile(t.Spec.Schedules)
+	timetable, err := t.timetable()
 	if err != nil {
-		return resumeResult{}, fmt.Errorf("schedule of %s: %w", t.Address(), err)
+		return resumeResult{}, err
 	}
 	now := c.nowMs()
 	move := rules.Resume(timetable, t.Spec.Misfire, t.Version, t.ID, t.Row, timetable.Fingerprint(), ax.ReasonHeld, now)

@@ -61,8 +61,8 @@ func (c *call) status(ctx context.Context) (statusResult, error) {
 		return r, err
 	}
 	r.overdue = overdue(r.tasks, r.nowMs)
-	r.coming, err = soonest(r.tasks, 0, 3)
-	return r, err
+	r.coming = soonest(r.tasks, 0, 3)
+	return r, nil
 }
 
 // overdue returns the tasks that should have fired by now and did not.
