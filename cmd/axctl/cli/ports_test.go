@@ -105,7 +105,7 @@ func TestABrokenDefinition(t *testing.T) {
 	w.wants(w.run(0, "show"), "task.bad", "task.good")
 	w.wants(w.run(0, "next"), "task.good")
 	w.wants(w.run(0, "status"), "tasks      2")
-	w.wants(w.run(1, "next", "task.bad"), "definition of task.bad", "soon")
+	w.wants(w.run(1, "next", "task.bad"), "Definition of task.bad", "soon")
 	w.wants(w.run(3, "doctor"), "FAIL   definitions: definition of task.bad")
 }
 
