@@ -347,7 +347,7 @@ func (c *Claimer) forget(taskID int64) {
 
 // untilNext returns how long to sleep when nothing comes.
 func (c *Claimer) untilNext() time.Duration {
-	next := c.scan.at
+	next := min(c.scan.at, c.scan.wholeAt)
 	if ms, ok := c.wheel.Next(); ok {
 		next = min(next, ms)
 	}
