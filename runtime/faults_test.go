@@ -113,6 +113,35 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
+// Every call of the store takes 100 ms (B083): slots are late, and each has its
+// row.
+func TestSlowStore(t *testing.T) {
+	simulate(t, func(w *world) {
+		const tasks = 30
+		w.cfg.Pools = map[string]int{"work": 2 * tasks}
+		for i := range tasks {
+			w.apply(fmt.Sprintf("t%d", i), taskSpec(func(s *ax.TaskSpec) {
+				s.Schedules[0].Every = 1000
+				s.Concurrency = 5
+			}))
+		}
+		w.faults.delay = 100 * time.Millisecond
+		w.boot()
+		w.until("00:01:02")
+		for i := range tasks {
+			rows := w.rows(fmt.Sprintf("t%d", i))
+			if len(rows) < 60 {
+				t.Fatalf("t%d: %d instances", i, len(rows))
+			}
+			for _, r := range rows[:55] {
+				if r.Status != ax.StatusSuccess || r.StartedMs-r.DueMs > 1000 {
+					t.Fatalf("began %d ms late: %+v", r.StartedMs-r.DueMs, r)
+				}
+			}
+		}
+	})
+}
+
 // A claim that the store refuses for one task's sake does not stop the others.
 func TestOneBadTaskStopsNobody(t *testing.T) {
 	simulate(t, func(w *world) {
