@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func TestNormalise(t *testing.T) {
@@ -30,4 +32,25 @@ func TestNormalise(t *testing.T) {
 			t.Errorf("normalise(%q) = %q, %v, want %q", tt.in, got, err, tt.want)
 		}
 	}
+}
+
+// Arguments that are normalised already stay as they are, and whatever is
+// written, none is lost or added.
+func TestNormaliseIsStable(t *testing.T) {
+	t.Parallel()
+	root := newCall(Env{}).root()
+	words := rapid.SliceOf(rapid.SampledFrom([]string{
+		"plan", "-json", "--json", "-out", "-out=x", "-store", "sqlite:x", "--", "-", "-n", "5", "-n=5", "-f", "-unknown", "-x=y", "", "--=", "-=",
+	}))
+	rapid.Check(t, func(t *rapid.T) {
+		args := words.Draw(t, "args")
+		once, err := normalise(root, args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		twice, err := normalise(root, once)
+		if err != nil || !slices.Equal(once, twice) || len(once) != len(args) {
+			t.Fatalf("%q becomes %q and then %q (%v)", args, once, twice, err)
+		}
+	})
 }

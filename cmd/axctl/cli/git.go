@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,10 +44,10 @@ func gitState(ctx context.Context, origin string, environ []string) (remote, com
 // withoutPassword takes the credentials out of a remote's URL: what is stored
 // is shown to everyone who may read the store.
 func withoutPassword(remote string) string {
-	u, err := url.Parse(remote)
-	if err != nil || u.Host == "" {
-		return remote
+	scheme, rest, isURL := strings.Cut(remote, "://")
+	if !isURL {
+		return remote // HOST:PATH of ssh, which takes no password, or a folder
 	}
-	u.User = nil
-	return u.String()
+	host, path, _ := strings.Cut(rest, "/")
+	return scheme + "://" + host[strings.LastIndexByte(host, '@')+1:] + "/" + path
 }
