@@ -196,11 +196,11 @@ func (a *apply) staleObject(id int64, stale *ax.StaleError) error {
 // writeVersion adds the version o.version; a deletion has no body and leaves
 // the object its last definition.
 func (a *apply) writeVersion(o objectRow, c ax.Change) (err error) {
-	if o.fresh {
-		// The row was inserted with its first version.
-	} else if c.Action == ax.ActionDelete {
+	switch {
+	case o.fresh: // inserted with its first version
+	case c.Action == ax.ActionDelete:
 		_, err = a.exec(`UPDATE object SET version = ?, deleted_ms = ? WHERE id = ?`, o.version, a.cs.NowMs, o.id)
-	} else {
+	default:
 		_, err = a.exec(`UPDATE object SET version = ?1, defined = ?1, hash = ?2, deleted_ms = NULL WHERE id = ?3`, o.version, c.Hash, o.id)
 	}
 	if err != nil {

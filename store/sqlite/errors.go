@@ -49,14 +49,19 @@ func (s *Store) explain(err error) error {
 	unavailable := func(hint string, args ...any) error {
 		return ax.WithHint(fmt.Errorf("store %s: %w: %w", s.path, ax.ErrUnavailable, err), hint, args...)
 	}
-	if errors.Is(err, errGone) {
+	switch {
+	case errors.Is(err, errGone):
 		return unavailable("put the file back, or start again with the new one")
+	case errors.Is(err, ax.ErrBusy):
+		return ax.WithHint(fmt.Errorf("store %s: %w", s.path, err), "it is held by %s; wait for it, or end it", lockHolder(s.path))
+	case errors.Is(err, errCommit) && code(err) == 0:
+		return unavailable("see that the disk of %s is there and sound", s.path)
 	}
 	switch code(err) {
 	case 0:
 		return err
 	case codeBusy, codeLocked, codeProtocol:
-		return ax.WithHint(fmt.Errorf("store %s: %w: %w", s.path, ax.ErrBusy, err), "another process holds it; try again")
+		return ax.WithHint(fmt.Errorf("store %s: %w: %w", s.path, ax.ErrBusy, err), "it is held by %s; try again", lockHolder(s.path))
 	case codeFull:
 		return unavailable("free space on the disk that holds %s; work goes on by itself then", s.path)
 	case codeReadOnly:

@@ -29,7 +29,8 @@ func locate(path string, o Options) (abs string, made bool, err error) {
 	info, err := os.Stat(abs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && o.Create && !o.ReadOnly:
-		return abs, true, create(abs)
+		made, err := create(abs)
+		return abs, made, err
 	case errors.Is(err, fs.ErrNotExist):
 		return "", false, noStore(abs)
 	case errors.Is(err, fs.ErrPermission):
@@ -59,19 +60,19 @@ func locate(path string, o Options) (abs string, made bool, err error) {
 
 // create makes an empty file that only its owner reads. Nobody has it open
 // yet, so closing it drops no lock.
-func create(abs string) error {
+func create(abs string) (made bool, err error) {
 	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case err == nil:
-		return f.Close()
+		return true, f.Close()
 	case errors.Is(err, fs.ErrExist):
-		return nil // another process was faster; migrate sorts it out
+		return false, nil // another process was faster; migrate sorts it out
 	case errors.Is(err, fs.ErrNotExist):
-		return ax.WithHint(fmt.Errorf("make store %s: %w: its folder does not exist", abs, ax.ErrNoStore), "mkdir -p %s", filepath.Dir(abs))
+		return false, ax.WithHint(fmt.Errorf("make store %s: %w: its folder does not exist", abs, ax.ErrNoStore), "mkdir -p %s", filepath.Dir(abs))
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return denied("store %s cannot be made: %v", "make its folder writable, or name another with -store", abs, err)
+		return false, denied("store %s cannot be made: %v", "make its folder writable, or name another with -store", abs, err)
 	default:
-		return fmt.Errorf("make store: %w", err)
+		return false, fmt.Errorf("make store: %w", err)
 	}
 }
 

@@ -45,6 +45,9 @@ const (
 	// it is copied into the database: rare enough that a hot page is copied
 	// once for many commits, and bounded to 32 MB.
 	walPages = 8000
+	// walBytes is what its file is cut to after that, when it had grown beyond
+	// while a long read kept it from being copied.
+	walBytes = 64 << 20
 	// writerCache is the writer's page cache in kB, which holds the rows of
 	// some 500,000 tasks.
 	writerCache = 64 << 10
@@ -119,18 +122,17 @@ func (s *Store) open(ctx context.Context, o Options) error {
 	s.info = info
 	if o.BusyTimeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, o.BusyTimeout, fmt.Errorf("not to be had in %v: %w", o.BusyTimeout, ax.ErrBusy))
+		ctx, cancel = context.WithTimeoutCause(ctx, o.BusyTimeout, fmt.Errorf("%w for %v", ax.ErrBusy, o.BusyTimeout))
 		defer cancel()
 	}
 	s.writer = &writer{
-		path: s.path, intact: s.intact, busy: o.BusyTimeout, now: s.now, log: s.log,
-		token: make(chan struct{}, 1),
+		path: s.path, intact: s.intact, busy: o.BusyTimeout, patience: defaultPatience, now: s.now, log: s.log,
+		open: s.openWriter, token: make(chan struct{}, 1),
 	}
 	// A store that another process makes, recovers or closes is locked for a
 	// moment.
 	err = s.writer.retry(ctx, func() (err error) {
-		s.writer.conn, err = openConn(s.dsn("synchronous(FULL)", fmt.Sprintf("wal_autocheckpoint(%d)", walPages),
-			fmt.Sprintf("cache_size(-%d)", writerCache), "journal_size_limit(67108864)", "busy_timeout(0)"))
+		s.writer.conn, err = s.openWriter()
 		return err
 	})
 	if err != nil {
@@ -141,6 +143,11 @@ func (s *Store) open(ctx context.Context, o Options) error {
 	}
 	_, err = s.Changed(ctx)
 	return err
+}
+
+func (s *Store) openWriter() (*conn, error) {
+	return openConn(s.dsn("synchronous(FULL)", fmt.Sprintf("wal_autocheckpoint(%d)", walPages),
+		fmt.Sprintf("cache_size(-%d)", writerCache), fmt.Sprintf("journal_size_limit(%d)", walBytes), "busy_timeout(0)"))
 }
 
 // dsn returns the address of a connection with these pragmas.

@@ -23,9 +23,12 @@ const (
 	// that another process that polls gets its turn.
 	turn = 100 * time.Millisecond
 	gap  = 3 * time.Millisecond
-	// patience is how long a lock is waited for before the log hears of it.
-	patience = 5 * time.Second
+	// defaultPatience is writer.patience of an opened store.
+	defaultPatience = 5 * time.Second
 )
+
+// errCommit is returned when COMMIT failed: the disk may hold it or not.
+var errCommit = errors.New("commit failed")
 
 // writer is the one way to change the store. Callers queue what they want to
 // write; whoever gets the token takes all that waits into one transaction and
@@ -37,13 +40,17 @@ const (
 // another process holds can still give up, and then nothing was written.
 type writer struct {
 	conn   *conn
+	broken bool // conn met a fault of the disk or the file: open it anew
+	open   func() (*conn, error)
 	path   string
 	intact func() error // the file is still the one that was opened
 	busy   time.Duration
-	now    func() time.Time
-	log    *slog.Logger
+	// patience is how long a lock is waited for before the log hears of it.
+	patience time.Duration
+	now      func() time.Time
+	log      *slog.Logger
 
-	token chan struct{} // capacity 1: who holds it may use conn and the fields below
+	token chan struct{} // capacity 1: who holds it may use conn, broken and the fields below
 	ended time.Time     // when the last transaction ended
 	began time.Time     // when the current stretch of writing without a gap began
 
@@ -115,7 +122,7 @@ func (t *tx) takeID() (int64, error) {
 func (w *writer) do(ctx context.Context, rows int, op func(*tx) error) error {
 	if w.busy > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, w.busy, fmt.Errorf("not to be had in %v: %w", w.busy, ax.ErrBusy))
+		ctx, cancel = context.WithTimeoutCause(ctx, w.busy, fmt.Errorf("%w for %v", ax.ErrBusy, w.busy))
 		defer cancel()
 	}
 	mine := &write{ctx: ctx, rows: rows, op: op, done: make(chan struct{})}
@@ -144,7 +151,12 @@ func (w *writer) alone(ctx context.Context, use func(*conn) error) error {
 	select {
 	case w.token <- struct{}{}:
 		defer func() { <-w.token }()
-		return w.retry(ctx, func() error { return use(w.conn) })
+		if err := w.mend(); err != nil {
+			return err
+		}
+		err := w.retry(ctx, func() error { return use(w.conn) })
+		w.suspect(err)
+		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -182,6 +194,30 @@ func (w *writer) lead(mine *write) {
 	w.ended = w.now()
 }
 
+// suspect has the connection opened anew after an error that is one of the
+// disk or the file.
+func (w *writer) suspect(err error) {
+	switch code(err) {
+	case 0, codeBusy, codeLocked, codeFull, codeConstraint:
+	default:
+		w.broken = true
+	}
+}
+
+// mend opens the connection anew if it must be.
+func (w *writer) mend() error {
+	if err := w.intact(); err != nil || !w.broken {
+		return err
+	}
+	c, err := w.open()
+	if err != nil {
+		return err
+	}
+	_ = w.conn.close()
+	w.conn, w.broken = c, false
+	return nil
+}
+
 // opError is an error of an op that had written, as opposed to one of COMMIT.
 type opError struct{ err error }
 
@@ -199,6 +235,7 @@ func (w *writer) run(batch []*write) error {
 		}
 		b.err = b.op(t)
 		if b.err != nil && (t.wrote || code(b.err) != 0) {
+			w.suspect(b.err)
 			w.rollback()
 			return &opError{b.err}
 		}
@@ -210,8 +247,9 @@ func (w *writer) run(batch []*write) error {
 		}
 	}
 	if _, err := w.conn.exec(context.Background(), `COMMIT`); err != nil {
+		w.suspect(err)
 		w.rollback()
-		return fmt.Errorf("commit: %w", err)
+		return fmt.Errorf("%w: %w", errCommit, err)
 	}
 	return nil
 }
@@ -234,13 +272,15 @@ func (w *writer) rollback() { _, _ = w.conn.exec(context.Background(), `ROLLBACK
 
 // begin takes SQLite's write lock, however long another process holds it.
 func (w *writer) begin(ctx context.Context) error {
-	if err := w.intact(); err != nil {
+	if err := w.mend(); err != nil {
 		return err
 	}
-	return w.retry(ctx, func() error {
+	err := w.retry(ctx, func() error {
 		_, err := w.conn.exec(context.Background(), `BEGIN IMMEDIATE`)
 		return err
 	})
+	w.suspect(err)
+	return err
 }
 
 // retry calls try until it is not busy any more or ctx ends.
@@ -251,7 +291,7 @@ func (w *writer) retry(ctx context.Context, try func() error) error {
 	}
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
-	warn := time.NewTimer(patience)
+	warn := time.NewTimer(w.patience)
 	defer warn.Stop()
 	for isBusy(err) {
 		select {
