@@ -238,8 +238,8 @@ func (c *call) write(ctx context.Context, s Store, cs ax.ChangeSet) (*ax.Applied
 	case errors.Is(lookErr, ax.ErrNotFound):
 		return nil, ax.WithHint(fmt.Errorf("apply: %w", err), "Nothing was changed.")
 	default:
-		return nil, ax.WithHint(fmt.Errorf("apply: %w; and then: %w", err, lookErr),
-			"It is not known whether the change was committed; axctl plan tells as soon as the store can be read.")
+		return nil, withCode(ExitError, ax.WithHint(fmt.Errorf("apply: %w; and then: %w", err, lookErr),
+			"It is not known whether the change was committed; axctl plan tells as soon as the store can be read."))
 	}
 }
 
@@ -257,16 +257,20 @@ func (c *call) committed(ctx context.Context, d *draft, r applyResult) error {
 		r.coming = soonest(mine, 0, 3)
 	}
 	r.asleep = !c.daemonRuns()
+	var i *Interrupt
+	if !errors.As(context.Cause(ctx), &i) {
+		return c.print(r)
+	}
+	late := ax.Diagnostic{
+		Severity: ax.SeverityWarning,
+		Summary:  fmt.Sprintf("Interrupted (%s), but the change was committed", i.Signal),
+	}
+	r.warnings = append(r.warnings, late)
 	if err := c.print(r); err != nil {
 		return err
 	}
-	if i := (*Interrupt)(nil); errors.As(context.Cause(ctx), &i) {
-		return withCode(i.Code, ax.Diagnostic{
-			Severity: ax.SeverityWarning,
-			Summary:  fmt.Sprintf("Interrupted (%s), but the change was committed", i.Signal),
-		})
-	}
-	return nil
+	c.warn(ax.Diagnostics{late})
+	return exit(i.Code)
 }
 
 type applyResult struct {

@@ -161,7 +161,7 @@ func (c *call) printJSON(doc document) error {
 		return fmt.Errorf("encode result: %w", err)
 	}
 	if _, err := c.env.Stdout.Write(b.Bytes()); err != nil {
-		return withCode(ExitError, fmt.Errorf("write result: %w", err))
+		return fmt.Errorf("write result: %w", err)
 	}
 	return nil
 }

@@ -122,34 +122,35 @@ func (c *call) root() *cobra.Command {
 		_ = s.flush()
 	})
 	c.globals.register(root.PersistentFlags())
-	for _, build := range commands {
+	for _, build := range commands() {
 		root.AddCommand(build(c))
 	}
 	return root
 }
 
 // commands lists every command. A new one is its file and its line here.
-var commands = []func(*call) *cobra.Command{
-	fmtCommand,
-	validateCommand,
-	planCommand,
-	applyCommand,
-	destroyCommand,
-	showCommand,
-	nextCommand,
-	historyCommand,
-	triggerCommand,
-	instancesCommand,
-	instanceCommand,
-	logsCommand,
-	cancelCommand,
-	pauseCommand,
-	resumeCommand,
-	statusCommand,
-	doctorCommand,
-
-	versionCommand,
-	completionCommand,
+func commands() []func(*call) *cobra.Command {
+	return []func(*call) *cobra.Command{
+		fmtCommand,
+		validateCommand,
+		planCommand,
+		applyCommand,
+		destroyCommand,
+		showCommand,
+		nextCommand,
+		historyCommand,
+		triggerCommand,
+		instancesCommand,
+		instanceCommand,
+		logsCommand,
+		cancelCommand,
+		pauseCommand,
+		resumeCommand,
+		statusCommand,
+		doctorCommand,
+		versionCommand,
+		completionCommand,
+	}
 }
 
 // unknownCommand tells the nearest command.

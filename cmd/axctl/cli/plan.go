@@ -134,6 +134,22 @@ func (c *call) savePlan(file string, p *planner.Plan) error {
 	return writeFile(c.path(file), text, 0o600)
 }
 
+// isPlan reports whether path is a saved plan rather than a configuration.
+func isPlan(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	first := make([]byte, 1)
+	n, _ := f.Read(first)
+	return n == 1 && first[0] == '{'
+}
+
 // readPlan reads a saved plan.
 func (c *call) readPlan(file string) (*planner.Plan, error) {
 	path := c.path(file)

@@ -73,13 +73,19 @@ func TestApplyThatNobodyKnowsOf(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.hello("0 * * * *", "a")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	w.ctx = ctx
 	w.wrap = func(s cli.Store) cli.Store {
 		return &faulty{blind{s}, func(context.Context, cli.Store, ax.ChangeSet) (ax.Applied, error) {
+			cancel(&cli.Interrupt{Signal: "SIGINT", Code: cli.ExitInterrupted})
 			return ax.Applied{}, errors.New("disk gone")
 		}}
 	}
 	out := w.run(1, "apply", "-auto-approve")
 	w.wants(out, "disk gone", "It is not known whether the change was committed")
+	if strings.Contains(strings.ToLower(out), "nothing was changed") {
+		t.Errorf("it says that nothing was changed:\n%s", out)
+	}
 }
 
 // broken is a store in which one definition cannot be read.

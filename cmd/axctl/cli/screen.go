@@ -51,7 +51,7 @@ func (s *screen) flush() error {
 	_, err := s.out.Write(s.buf.Bytes())
 	s.buf.Reset()
 	if err != nil {
-		return withCode(ExitError, fmt.Errorf("write result: %w", err))
+		return fmt.Errorf("write result: %w", err)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +17,7 @@ func showCommand(c *call) *cobra.Command {
 		Args:  argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return c.showPlan(cmd.Context(), args[0])
+				return c.showPlan(args[0])
 			}
 			result, err := c.showStore(cmd.Context())
 			if err != nil {
@@ -30,28 +29,12 @@ func showCommand(c *call) *cobra.Command {
 }
 
 // showPlan shows a saved plan as it was computed.
-func (c *call) showPlan(_ context.Context, file string) error {
+func (c *call) showPlan(file string) error {
 	saved, err := c.readPlan(file)
 	if err != nil {
 		return err
 	}
 	return c.print(planResult{plan: saved, notes: []string{"Made " + when(saved.MadeAtMs, utc) + "; shown as it was then."}})
-}
-
-// isPlan reports whether path is a saved plan rather than a configuration.
-func isPlan(path string) bool {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	first := make([]byte, 1)
-	n, _ := f.Read(first)
-	return n == 1 && first[0] == '{'
 }
 
 type showResult struct {
