@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/axctl/ax/cmd/axctl/cli"
@@ -13,10 +14,22 @@ import (
 )
 
 // version is set by the linker.
-var version = "unknown"
+var version string
+
+// programVersion returns the version that the linker was given, or what Go
+// itself knows.
+func programVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
+}
 
 func main() {
-	env, err := cli.System(version, open)
+	env, err := cli.System(programVersion(), open)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "axctl:", err)
 		os.Exit(cli.ExitError)

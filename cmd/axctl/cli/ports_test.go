@@ -140,6 +140,20 @@ func TestApplyThatTimeOvertook(t *testing.T) {
 	w.wants(w.run(1, "apply", "-auto-approve"), "overtaken 10 times", "Nothing was changed")
 }
 
+// A saved plan whose firings have passed is applied with those of now, and says
+// which moved.
+func TestSavedPlanThatTimeOvertook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hello("*/5 * * * *", "a")
+	w.run(0, "plan", "-out", "p")
+	w.now = w.now.Add(12 * time.Minute)
+	out := w.run(0, "apply", "-auto-approve", "p")
+	w.wants(out, "Time has passed: the next fire of task.a is Mon 2026-11-30 15:15 +00:00, no longer Mon 2026-11-30 15:05 +00:00.",
+		"next fire   Mon 2026-11-30 15:15", "Serial 1.")
+	w.wants(w.run(0, "next", "-n", "1"), "15:15")
+}
+
 // Somebody else applies between plan and commit: the second is stale, and the
 // first stays as it is.
 func TestTwoAppliesAtOnce(t *testing.T) {
