@@ -1,0 +1,270 @@
+package check_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/store/check"
+)
+
+const (
+	start  = int64(1_800_000_000_000)
+	minute = int64(60_000)
+)
+
+// rows is a store made of slices.
+type rows struct {
+	objects     []ax.Object
+	versions    []ax.VersionRow
+	instances   []ax.Instance
+	attempts    []ax.Attempt
+	transitions []ax.Transition
+	slots       []ax.SlotRecord
+	err         error // at the end of each stream
+}
+
+func (r *rows) Audit(_ context.Context, read func(ax.Records) error) error { return read(r) }
+
+func (r *rows) Objects() iter.Seq2[ax.Object, error]         { return stream(r.objects, r.err) }
+func (r *rows) Versions() iter.Seq2[ax.VersionRow, error]    { return stream(r.versions, r.err) }
+func (r *rows) Instances() iter.Seq2[ax.Instance, error]     { return stream(r.instances, r.err) }
+func (r *rows) Attempts() iter.Seq2[ax.Attempt, error]       { return stream(r.attempts, r.err) }
+func (r *rows) Transitions() iter.Seq2[ax.Transition, error] { return stream(r.transitions, r.err) }
+func (r *rows) Slots() iter.Seq2[ax.SlotRecord, error]       { return stream(r.slots, r.err) }
+
+func stream[T any](rows []T, err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, row := range rows {
+			if !yield(row, nil) {
+				return
+			}
+		}
+		if err != nil {
+			var none T
+			yield(none, err)
+		}
+	}
+}
+
+// sound is a store with one minutely task, task 1, that fired twice.
+func sound() *rows {
+	r := &rows{}
+	r.version("1m", start)
+	r.objects = []ax.Object{{
+		ID: 1, Kind: ax.KindTask, Stack: "main", Name: "a", Version: 1,
+		Row: ax.TaskRow{Enabled: true, NextMs: start + 3*minute, LastSlotMs: start + 2*minute},
+	}}
+	r.success(1, start+minute, 1)
+	r.success(2, start+2*minute, 1)
+	return r
+}
+
+// version adds the next version of task 1; every "" is a deletion.
+func (r *rows) version(every string, effectiveMs int64) {
+	v := ax.VersionRow{
+		VersionKey: ax.VersionKey{ObjectID: 1, Version: len(r.versions) + 1},
+		Revision:   ax.Revision{Stack: "main", AtMs: effectiveMs}, Deleted: every == "",
+	}
+	if every != "" {
+		d, err := ax.ParseDuration(every)
+		if err != nil {
+			panic(err)
+		}
+		v.Definition, v.Hash = ax.Definition{Kind: ax.KindTask, Name: "a", Task: &ax.TaskSpec{
+			Schedules: []ax.ScheduleSpec{{Every: d, Timezone: "UTC"}}, Timeout: 1000,
+		}}.Canonical()
+	}
+	r.versions = append(r.versions, v)
+	if len(r.objects) > 0 {
+		r.objects[0].Version, r.objects[0].Deleted = v.Version, v.Deleted
+	}
+}
+
+// success adds an instance of task 1 that succeeded.
+func (r *rows) success(id, dueMs int64, version int) *ax.Instance {
+	r.instances = append(r.instances, ax.Instance{
+		Ref:     ax.Ref{ID: id, DueMs: dueMs, TaskID: 1, SlotKey: ax.ScheduleSlotKey(dueMs)},
+		Version: version, Kind: ax.InstanceSchedule, Status: ax.StatusSuccess, Attempt: 1, Host: "h1",
+		NotBefore: dueMs, ClaimedMs: dueMs, HandedMs: dueMs, EndedMs: dueMs, StoppedMs: dueMs,
+	})
+	r.slots = append(r.slots, ax.SlotRecord{TaskID: 1, FromMs: dueMs, ToMs: dueMs, Version: version})
+	return &r.instances[len(r.instances)-1]
+}
+
+func (r *rows) stretch(fromMs, toMs int64, version int) {
+	r.slots = append(r.slots, ax.SlotRecord{TaskID: 1, FromMs: fromMs, ToMs: toMs, Version: version, Stretch: true})
+}
+
+func (r *rows) next(ms int64) { r.objects[0].Row.NextMs = ms }
+
+// find checks the rows and returns the findings as lines.
+func (r *rows) find(t *testing.T) []check.Finding {
+	t.Helper()
+	found, err := check.Check(t.Context(), r, time.UnixMilli(start+10*minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// What moves slots about in ways that are right.
+func TestSoundStores(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		edit func(*rows)
+	}{
+		{"fired twice", func(*rows) {}},
+		{"a backlog in a stretch", func(r *rows) { r.stretch(start+3*minute, start+9*minute, 1); r.next(start + 10*minute) }},
+		{"held: next stays", func(r *rows) { r.objects[0].Row.Hold = &ax.Hold{Kind: ax.HoldPaused} }},
+		{"disabled: none is owed", func(r *rows) { r.objects[0].Row.Enabled = false; r.next(0) }},
+		{"deleted: none is owed", func(r *rows) { r.version("", start+2*minute+1); r.next(0) }},
+		{"deleted and made again", func(r *rows) {
+			r.version("", start+2*minute+1)
+			r.version("1m", start+7*minute)
+			r.next(start + 8*minute)
+		}},
+		{"another schedule", func(r *rows) {
+			r.version("5m", start+2*minute+1)
+			r.success(3, start+5*minute, 2)
+			r.next(start + 10*minute)
+		}},
+		{"two changes with nothing due in between", func(r *rows) {
+			r.version("1h", start+2*minute+1)
+			r.version("5m", start+6*minute)
+			r.success(3, start+10*minute, 3)
+			r.next(start + 15*minute)
+		}},
+		{"an old version's slot after the change was computed", func(r *rows) {
+			r.version("1m", start+2*minute+1)
+			r.success(3, start+3*minute, 1)
+			r.next(start + 4*minute)
+		}},
+		{"other zone data", func(r *rows) { r.objects[0].Row.Fingerprint = "of other zones"; r.next(start + 7*minute) }},
+	}
+	for _, tt := range tests {
+		r := sound()
+		tt.edit(r)
+		for _, f := range r.find(t) {
+			t.Errorf("%s: %s", tt.name, f)
+		}
+	}
+}
+
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name      string
+		edit      func(*rows)
+		invariant int
+		subject   string
+		says      string
+	}{
+		{"a slot twice", func(r *rows) { r.success(3, start+2*minute, 1) }, 1, "task.a", "two instances"},
+		{"an unknown task", func(r *rows) { r.instances[1].TaskID = 9 }, 2, "instance 2", "task 9"},
+		{"an unknown version", func(r *rows) { r.instances[1].Version = 5 }, 2, "instance 2", "version 5"},
+		{"a deletion's instance", func(r *rows) {
+			r.version("", start+2*minute+1)
+			r.next(0)
+			r.instances[1].Version = 2
+		}, 2, "instance 2", "version 2"},
+		{"a version of nothing", func(r *rows) { r.versions[0].ObjectID = 9 }, 2, "object 9", "no object"},
+		{"no version at all", func(r *rows) { r.versions = nil }, 2, "task.a", "no version"},
+		{"a version missing", func(r *rows) { r.versions[0].Version = 2 }, 2, "task.a", "version 1 is missing"},
+		{"a definition that is none", func(r *rows) { r.versions[0].Definition = []byte(`[]`) }, 2, "task.a", "cannot be read"},
+		{"active", func(r *rows) { r.instances[1].StoppedMs = 0 }, 3, "task.a", "active is 0"},
+		{"waiting", func(r *rows) { r.objects[0].Row.Waiting = 1 }, 3, "task.a", "waiting is 1"},
+		{"never handed over", func(r *rows) { r.instances[1].HandedMs = 0 }, 4, "instance 2", "never handed over"},
+		{"no end", func(r *rows) { r.instances[1].EndedMs = 0 }, 4, "instance 2", "no end"},
+		{"an unknown status", func(r *rows) { r.instances[1].Status = "odd" }, 4, "instance 2", "odd"},
+		{"skipped for no reason", func(r *rows) {
+			r.instances[1].Status, r.instances[1].HandedMs, r.instances[1].StoppedMs = ax.StatusSkipped, 0, 0
+			r.transitions = []ax.Transition{{InstanceID: 2, To: ax.StatusSkipped, Cause: ax.CauseOverlap}}
+		}, 4, "instance 2", "no reason"},
+		{"no deadline", func(r *rows) {
+			in := &r.instances[1]
+			in.Status, in.EndedMs, in.StoppedMs = ax.StatusDispatched, 0, 0
+			r.objects[0].Row.Active = 1
+		}, 4, "instance 2", "no deadline"},
+		{"left its final status", func(r *rows) {
+			r.transitions = []ax.Transition{
+				{InstanceID: 2, From: ax.StatusDispatched, To: ax.StatusTimeout, Cause: ax.CauseTimeout},
+				{InstanceID: 2, From: ax.StatusSuccess, To: ax.StatusSuccess, Cause: ax.CauseLateResult},
+			}
+		}, 5, "instance 2", "from timeout to success"},
+		{"not as its life line ends", func(r *rows) {
+			r.transitions = []ax.Transition{{InstanceID: 2, From: ax.StatusDispatched, To: ax.StatusTimeout, Cause: ax.CauseTimeout}}
+		}, 5, "instance 2", "ends with timeout"},
+		{"next not after last", func(r *rows) { r.objects[0].Row.LastSlotMs = start + 3*minute }, 6, "task.a", "not after"},
+		{"a hole", func(r *rows) { r.success(3, start+5*minute, 1); r.next(start + 6*minute) }, 6, "task.a", "2027-01-15T08:03:00.000Z"},
+		{"a hole at the start", func(r *rows) { r.slots, r.instances = r.slots[1:], r.instances[1:] }, 6, "task.a", "08:01:00"},
+		{"a hole at the end", func(r *rows) { r.next(start + 4*minute) }, 6, "task.a", "08:03:00"},
+		{"nothing next", func(r *rows) { r.next(0) }, 6, "task.a", "08:03:00"},
+		{"a hole before the change", func(r *rows) {
+			r.version("5m", start+4*minute)
+			r.success(3, start+5*minute, 2)
+			r.next(start + 10*minute)
+		}, 6, "task.a", "08:03:00.000Z of version 1"},
+		{"a hole after the change", func(r *rows) {
+			r.version("5m", start+2*minute+1)
+			r.next(start + 10*minute)
+		}, 6, "task.a", "08:05:00.000Z of version 2"},
+		{"a stretch over a slot", func(r *rows) { r.stretch(start+2*minute, start+2*minute, 1) }, 6, "task.a", "by two records"},
+		{"an impossible transition", func(r *rows) {
+			r.transitions = []ax.Transition{{InstanceID: 2, From: ax.StatusPending, To: ax.StatusSuccess, Cause: ax.CauseCancel}}
+		}, 8, "instance 2", "no transition"},
+		{"born twice", func(r *rows) {
+			r.transitions = []ax.Transition{
+				{InstanceID: 2, To: ax.StatusPending, Cause: ax.CauseTrigger},
+				{InstanceID: 2, To: ax.StatusPending, Cause: ax.CauseTrigger},
+			}
+		}, 8, "instance 2", "two births"},
+		{"an attempt forgotten", func(r *rows) { r.instances[1].Attempt = 2 }, 8, "instance 2", "0 ended attempts"},
+		{"attempts out of order", func(r *rows) {
+			r.instances[1].Attempt = 2
+			r.attempts = []ax.Attempt{{InstanceID: 2, Attempt: 2, EndedMs: 1, StoppedMs: 1}}
+		}, 8, "instance 2", "attempt 2 is recorded"},
+		{"an attempt that goes on", func(r *rows) {
+			r.instances[1].Attempt = 2
+			r.attempts = []ax.Attempt{{InstanceID: 2, Attempt: 1, EndedMs: 1}}
+		}, 10, "instance 2", "has not stopped"},
+		{"another stack", func(r *rows) { r.versions[0].Revision.Stack = "other" }, 11, "task.a", "stack other"},
+	}
+	for _, tt := range tests {
+		r := sound()
+		tt.edit(r)
+		found := r.find(t)
+		told := false
+		for _, f := range found {
+			told = told || f.Invariant == tt.invariant && f.Subject == tt.subject && strings.Contains(f.Problem, tt.says) && f.Remedy != ""
+		}
+		if !told {
+			t.Errorf("%s: findings are %v, want invariant %d of %s saying %q", tt.name, found, tt.invariant, tt.subject, tt.says)
+		}
+	}
+}
+
+func TestFindingsAreBounded(t *testing.T) {
+	t.Parallel()
+	r := sound()
+	for id := range int64(2 * check.MaxFindings) {
+		r.instances = append(r.instances, ax.Instance{Ref: ax.Ref{ID: id + 10, TaskID: 9}})
+	}
+	if n := len(r.find(t)); n != check.MaxFindings {
+		t.Errorf("%d findings, want %d", n, check.MaxFindings)
+	}
+}
+
+func TestReadErrors(t *testing.T) {
+	t.Parallel()
+	r := sound()
+	r.err = errors.New("the disk is gone")
+	if _, err := check.Check(t.Context(), r, time.UnixMilli(start)); !errors.Is(err, r.err) {
+		t.Errorf("error is %v", err)
+	}
+}
