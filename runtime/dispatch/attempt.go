@@ -141,6 +141,9 @@ func (d *Dispatcher) judge(a *attempt, r ax.Report, now int64) {
 	}
 	switch {
 	case r.Kind == ax.ReportStopped:
+		if a.end != nil && r.OutputBytes > a.end.OutputBytes {
+			a.end.OutputBytes, a.end.OutputDropped = r.OutputBytes, r.OutputDropped
+		}
 	case a.end == nil:
 		a.end = &r
 		if a.startedMs == 0 && r.StartedMs != 0 {

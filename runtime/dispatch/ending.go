@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -30,7 +31,7 @@ func clean(r ax.Report, nowMs int64) ax.Report {
 		}
 		return r
 	case ax.ReportRefused:
-		r.Status, r.ErrorClass = ax.StatusFailed, ax.ClassPermanent
+		r.Status, r.ErrorClass = ax.StatusFailed, cmp.Or(r.ErrorClass, ax.ClassPermanent)
 	case ax.ReportLost:
 		r.Status, r.ErrorClass = ax.StatusFailed, ax.ClassLost
 	}
