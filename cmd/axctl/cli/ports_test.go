@@ -101,6 +101,51 @@ func (b broken) Objects(ctx context.Context, stack string) ([]ax.Object, error) 
 	return objects, err
 }
 
+// A store that cannot be opened ends every command with the right code and with
+// what the driver says to do.
+func TestStoreThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	commands := [][]string{
+		{"plan"},
+		{"apply", "-auto-approve"},
+		{"destroy", "-auto-approve"},
+		{"show"},
+		{"next"},
+		{"history", "task.a"},
+		{"trigger", "task.a"},
+		{"instances"},
+		{"instance", "1"},
+		{"logs", "1"},
+		{"cancel", "1"},
+		{"pause", "task.a", "-reason", "r"},
+		{"resume", "task.a"},
+		{"status"},
+		{"doctor"},
+	}
+	for _, tt := range []struct {
+		err  error
+		code int
+	}{{ax.ErrTooNew, 1}, {ax.ErrDenied, 1}, {ax.ErrUnavailable, 1}, {ax.ErrBusy, 6}} {
+		w := newWorld(t)
+		w.hello("0 * * * *", "a")
+		w.fault = ax.WithHint(fmt.Errorf("store x: %w", tt.err), "do this: 42")
+		for _, args := range commands {
+			code, out, errs := w.try(args...)
+			if code != tt.code || out != "" || !strings.Contains(errs, tt.err.Error()) || !strings.Contains(errs, "do this: 42") {
+				t.Errorf("%v with %v: exit code %d, want %d\n%s%s", args, tt.err, code, tt.code, out, errs)
+			}
+			code, out, errs = w.try(append(args, "-json")...)
+			var doc struct {
+				FormatVersion string `json:"format_version"`
+				Diagnostics   []ax.Diagnostic
+			}
+			if err := json.Unmarshal([]byte(out), &doc); err != nil || code != tt.code || errs != "" || len(doc.Diagnostics) != 1 || doc.FormatVersion != "1.0" {
+				t.Errorf("%v -json with %v: exit code %d, %v\n%s%s", args, tt.err, code, err, out, errs)
+			}
+		}
+	}
+}
+
 // One definition that this program cannot read hides none of the others.
 func TestABrokenDefinition(t *testing.T) {
 	t.Parallel()

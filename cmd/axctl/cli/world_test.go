@@ -28,6 +28,7 @@ type world struct {
 	store *memory.Store // nil until an apply makes it
 	wrap  func(cli.Store) cli.Store
 	ctx   context.Context
+	fault error // of opening the store
 }
 
 func newWorld(t *testing.T) *world {
@@ -60,6 +61,9 @@ func (w *world) hello(cron string, names ...string) {
 }
 
 func (w *world) open(_ context.Context, url string, o cli.OpenOptions) (cli.Store, error) {
+	if w.fault != nil {
+		return nil, w.fault
+	}
 	if w.store == nil && !o.Create {
 		return nil, ax.WithHint(fmt.Errorf("%w at %s", ax.ErrNoStore, strings.TrimPrefix(url, "sqlite:")), "axctl apply makes one")
 	}
