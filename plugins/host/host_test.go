@@ -2,7 +2,9 @@ package host_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -41,8 +43,9 @@ func TestJobsRunAndEnd(t *testing.T) {
 // B005: the receiver knows a repeated dispatch by its number.
 func TestDispatchAgain(t *testing.T) {
 	t.Parallel()
+	nap := newNap()
 	b := start(t, nil, "executor")
-	sleep := job("i-1-1", "sleep", `{"text": "sleep 30.001"}`)
+	sleep := job("i-1-1", "sleep", text(nap))
 	b.Dispatch([]ax.Job{sleep})
 	b.executorPid("i-1-1")
 	b.Dispatch([]ax.Job{sleep, sleep})
@@ -71,7 +74,7 @@ func TestDispatchAgain(t *testing.T) {
 	}
 	b.Dispatch([]ax.Job{sleep})
 	b.until("the end told again", func() bool { return len(b.reports["i-1-1"]) > 0 && endings(b.reports["i-1-1"]) == 2 })
-	if n := running("sleep 30.001"); n != 0 {
+	if n := running(nap); n != 0 {
 		t.Errorf("%d sleeping processes", n)
 	}
 }
@@ -89,16 +92,17 @@ func endings(rs []ax.Report) (n int) {
 // gone, and another executor takes the next job.
 func TestExecutorKilled(t *testing.T) {
 	t.Parallel()
+	nap := newNap()
 	reg := prometheus.NewRegistry()
 	b := start(t, func(c *host.Config) { c.Registerer = reg }, "executor")
 	b.Dispatch([]ax.Job{
-		job("i-1-1", "sleep", `{"text": "sleep 30.002; true"}`),
-		job("i-2-1", "sleep", `{"text": "setsid sleep 30.002 & wait"}`),
+		job("i-1-1", "sleep", text(nap+"; true")),
+		job("i-2-1", "sleep", text("setsid "+nap+" & wait")),
 		job("i-3-1", "stubborn", `{"n": 60000}`),
 	})
 	pid := b.executorPid("i-1-1")
 	b.executorPid("i-2-1")
-	b.until("the grandchildren", func() bool { return running("sleep 30.002") >= 3 })
+	b.until("the grandchildren", func() bool { return running(nap) >= 3 })
 	b.Cancel([]ax.CancelOrder{{BatchNo: "i-3-1", Class: ax.ClassTimeout, Detail: "too long"}})
 	b.until("the timeout", func() bool { return endings(b.reports["i-3-1"]) == 1 })
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -114,10 +118,10 @@ func TestExecutorKilled(t *testing.T) {
 	if r := b.end("i-3-1"); r.Status != ax.StatusTimeout || r.Kind != ax.ReportEnded {
 		t.Errorf("%+v", r)
 	}
-	if n := running("sleep 30.002"); n != 0 {
+	if n := running(nap); n != 0 {
 		t.Errorf("%d processes left when the attempts were reported lost", n)
 	}
-	b.Dispatch([]ax.Job{job("i-4-1", "noop", `{}`), job("i-1-1", "sleep", `{"text": "sleep 30.002; true"}`)})
+	b.Dispatch([]ax.Job{job("i-4-1", "noop", `{}`), job("i-1-1", "sleep", text(nap+"; true"))})
 	if r := b.end("i-4-1"); r.Status != ax.StatusSuccess {
 		t.Errorf("after the restart: %+v", r)
 	}
@@ -142,17 +146,18 @@ func TestExecutorKilled(t *testing.T) {
 // When the host ends, so does everything that it started.
 func TestRunLeavesNothing(t *testing.T) {
 	t.Parallel()
+	nap := newNap()
 	dir := t.TempDir()
 	b := start(t, func(c *host.Config) { c.Dir = dir }, "executor")
 	b.Dispatch([]ax.Job{
-		job("i-1-1", "sleep", `{"text": "trap '' TERM; sleep 30.003; true"}`),
-		job("i-2-1", "sleep", `{"text": "setsid sleep 30.003 & wait"}`),
+		job("i-1-1", "sleep", text("trap '' TERM; "+nap+"; true")),
+		job("i-2-1", "sleep", text("setsid "+nap+" & wait")),
 	})
 	pid := b.executorPid("i-1-1")
 	b.executorPid("i-2-1")
-	b.until("the grandchildren", func() bool { return running("sleep 30.003") >= 3 })
+	b.until("the grandchildren", func() bool { return running(nap) >= 3 })
 	b.stop()
-	if n := running("sleep 30.003"); n != 0 {
+	if n := running(nap); n != 0 {
 		t.Errorf("%d processes left", n)
 	}
 	if err := syscall.Kill(pid, 0); err == nil {
@@ -165,6 +170,38 @@ func TestRunLeavesNothing(t *testing.T) {
 		if r := b.end(batchNo); r.Kind != ax.ReportLost {
 			t.Errorf("%+v", r)
 		}
+	}
+}
+
+// B086: an axd that is killed takes everything with it.
+func TestAxdKilled(t *testing.T) {
+	t.Parallel()
+	nap, dir := newNap(), t.TempDir()
+	axd := exec.Command(os.Args[0], dir, nap)
+	axd.Env = []string{roleKey + "=axd"}
+	axd.Stderr = t.Output()
+	out, err := axd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := axd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := 0
+	if _, err := fmt.Fscanf(out, "executor %d\n", &pid); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the grandchildren", func() bool { return running(nap) >= 5 })
+	if err := axd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = axd.Wait()
+	eventually(t, "the executor's end", func() bool { return gone(pid) })
+	if n := running(nap); n != 0 {
+		t.Errorf("%d processes are left", n)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+		t.Errorf("files left: %v", left)
 	}
 }
 
@@ -359,8 +396,9 @@ func TestTwoExecutorsOfOneHandler(t *testing.T) {
 // cancelled while it waits.
 func TestJobsWaitForTheirExecutor(t *testing.T) {
 	t.Parallel()
+	nap := newNap()
 	b := start(t, nil, "executor")
-	b.Dispatch([]ax.Job{job("i-1-1", "sleep", `{"text": "sleep 30.004"}`)})
+	b.Dispatch([]ax.Job{job("i-1-1", "sleep", text(nap))})
 	pid := b.executorPid("i-1-1")
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)

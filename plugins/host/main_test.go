@@ -2,9 +2,11 @@ package host_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strconv"
@@ -47,9 +49,41 @@ func TestMain(m *testing.M) {
 	case "foreign": // no cookie, as a plugin of some other program
 		_ = os.Unsetenv("AX_PLUGIN")
 		sdk.Serve("test", handlers()...)
+	case "axd":
+		if err := axd(os.Args[1], os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	default:
 		panic("unknown role " + role)
 	}
+}
+
+// axd runs a host with sleeping attempts until it is killed. It says the
+// executor's process id.
+func axd(dir, nap string) error {
+	h := host.New(host.Config{
+		Dir:       dir,
+		Executors: []host.Command{{Name: "executor", Path: os.Args[0], Env: []string{roleKey + "=executor"}}},
+		Output: func(chunks []host.OutputChunk) {
+			for _, c := range chunks {
+				if pid, ok := strings.CutPrefix(string(c.Data), "pid "); ok {
+					fmt.Print("executor ", pid)
+				}
+			}
+		},
+	})
+	go func() {
+		<-h.Ready()
+		h.Dispatch([]ax.Job{
+			job("i-1-1", "sleep", text(nap+"; true")),
+			job("i-2-1", "sleep", text("trap '' TERM; "+nap+"; true")),
+			job("i-3-1", "sleep", text("setsid "+nap+" & wait")),
+		})
+		for range h.Reports() {
+		}
+	}()
+	return h.Run(context.Background())
 }
 
 // input is the body of every test handler.
@@ -274,6 +308,38 @@ func job(batchNo, handler, body string) ax.Job {
 		BatchNo: batchNo, InstanceID: 7, Attempt: 1, Stack: "demo", Task: "task.t", Handler: handler,
 		Body: []byte(body), DueMs: 1767225600000, Timezone: "UTC", KillAfter: ax.DurationOf(time.Second),
 	}
+}
+
+// newNap returns a sleep of half a minute that no other process runs.
+func newNap() string { return "sleep 30." + strconv.Itoa(rand.Int()) }
+
+// text is the body of a handler that takes it.
+func text(s string) string {
+	b, err := json.Marshal(map[string]string{"text": s})
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// eventually waits for something outside of this process.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	for !cond() {
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-limit:
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// gone reports whether the process has ended. It may still be a zombie: other
+// tests make this process adopt orphans.
+func gone(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(b), ") Z ")
 }
 
 // running counts the processes whose command line holds the text.

@@ -238,7 +238,9 @@ func (e *Executor) End(batchNo string) Result {
 		}
 		return false
 	}, batchNo)
+	e.mu.Lock()
 	res := e.result(batchNo)
+	e.mu.Unlock()
 	res.Report, res.Status, res.Class, res.Error = end, end.Status, end.Class, end.Error
 	if len(end.Outputs) > 0 {
 		if err := json.Unmarshal(end.Outputs, &res.Outputs); err != nil {
@@ -254,8 +256,8 @@ func (e *Executor) Until(what string, cond func([]*pb.Report, Result) bool, batc
 	e.t.Helper()
 	late := time.After(limit)
 	for {
-		res := e.result(batchNo)
 		e.mu.Lock()
+		res := e.result(batchNo)
 		told, changed, broken := e.told[batchNo], e.changed, e.broken
 		e.mu.Unlock()
 		if cond(told, res) {
@@ -273,9 +275,8 @@ func (e *Executor) Until(what string, cond func([]*pb.Report, Result) bool, batc
 	}
 }
 
+// result is called with mu held.
 func (e *Executor) result(batchNo string) Result {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	p := e.printed[batchNo]
 	if p == nil {
 		return Result{}

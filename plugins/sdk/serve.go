@@ -85,6 +85,7 @@ func serve(name string, handlers []plugins.Handler) int {
 		Logger:     hclog.NewNullLogger(),
 	})
 	<-gone
+	_ = os.Remove(os.Getenv(plugin.EnvUnixSocketDir)) // the host may be dead; not when something else is in it
 	return 0
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,7 +31,11 @@ type group struct {
 	copies    sync.WaitGroup
 	end       unix.WaitStatus // of the main process, once reaped
 	strays    map[int]bool    // killed outside of the group, not yet reaped
+	looks     int             // at processes of which nothing is known
 }
+
+// maxLooks bounds the looks at a process that shows no environment: 30 ms or so.
+const maxLooks = 6
 
 // start begins the main process.
 func (g *group) start(argv, env []string, dir string, who user, stdin *os.File) error {
@@ -153,20 +158,15 @@ func (g *group) reap() (alive bool) {
 
 // killStrays kills the orphans that this process has adopted and that belong
 // to the attempt, by the batch number in their environment, and reports
-// whether some are not gone yet. The kernel gives orphans to the first thread,
-// so only its children are looked at.
+// whether some are not gone yet.
 func (g *group) killStrays() bool {
-	self := strconv.Itoa(os.Getpid())
-	b, err := os.ReadFile("/proc/self/task/" + self + "/children")
-	if err != nil {
-		return false // the kernel does not tell; the executor's own end does it
-	}
-	for _, f := range bytes.Fields(b) {
-		pid, err := strconv.Atoi(string(f))
+	unknown := false // a process has no environment while it is in exec
+	for _, f := range children() {
+		pid, err := strconv.Atoi(f)
 		if err != nil || g.handler.tracked(pid) || g.strays[pid] {
 			continue
 		}
-		environ, err := os.ReadFile("/proc/" + string(f) + "/environ")
+		environ, err := os.ReadFile("/proc/" + f + "/environ")
 		switch {
 		case err == nil && hasVariable(environ, "AX_BATCH_NO="+g.job.BatchNo):
 			_ = unix.Kill(pid, unix.SIGKILL)
@@ -174,9 +174,13 @@ func (g *group) killStrays() bool {
 				g.strays = map[int]bool{}
 			}
 			g.strays[pid] = true
-		case len(environ) == 0:
-			reapOrphan(pid)
+		case err == nil && len(environ) == 0 && !reapOrphan(pid):
+			unknown = true
 		}
+	}
+	if unknown && g.looks < maxLooks {
+		g.looks++
+		return true
 	}
 	for pid := range g.strays {
 		if reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); reaped == pid || errors.Is(err, unix.ECHILD) {
@@ -186,14 +190,36 @@ func (g *group) killStrays() bool {
 	return len(g.strays) > 0
 }
 
-// reapOrphan takes in an orphan that has ended, if it had detached itself into
-// a session of its own: then nobody else in this process waits for it.
-func reapOrphan(pid int) {
+// children returns the process ids of the first thread's children: the kernel
+// gives it the orphans. The kernel may leave one out when another one ends
+// while it makes the list, so it is read three times. Where there is no such
+// list, strays live until the executor's own end.
+func children() []string {
+	f, err := os.Open("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	var pids []string
+	buf := make([]byte, 16<<10)
+	for range 3 {
+		n, _ := f.ReadAt(buf, 0)
+		pids = append(pids, strings.Fields(string(buf[:n]))...)
+	}
+	slices.Sort(pids)
+	return slices.Compact(pids)
+}
+
+// reapOrphan takes in an orphan that has ended, and reports whether it had. One
+// in this process's own session is left to whoever else may wait for it.
+func reapOrphan(pid int) bool {
 	session, err := unix.Getsid(pid)
 	own, err2 := unix.Getsid(0)
-	if err == nil && err2 == nil && session != own {
-		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+	if err != nil || err2 != nil || session == own {
+		return true
 	}
+	reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+	return reaped == pid || err != nil
 }
 
 func hasVariable(environ []byte, kv string) bool {

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -188,24 +190,25 @@ func TestOutputs(t *testing.T) {
 func TestProcessesLeftBehind(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name, command, mark string
-		timeout             int64
-		status, stdout      string
-		within              time.Duration
+		name, command  string
+		timeout        int64
+		status, stdout string
+		within         time.Duration
 	}{
-		{"background child", "sleep 60.111 & echo started", "sleep 60.111", 0, "success", "started\n", 3 * time.Second},
-		{"background child that ignores TERM", "(trap '' TERM; while :; do sleep 60.112; done) & echo started", "sleep 60.112", 0, "success", "started\n", 5 * time.Second},
-		{"child in a session of its own", "setsid sleep 60.113 & sleep 0.2; echo started", "sleep 60.113", 0, "success", "started\n", 3 * time.Second},
-		{"daemon", "(setsid sh -c 'sleep 60.114; true' >/dev/null 2>&1 &) ; sleep 0.2; echo started", "sleep 60.114", 0, "success", "started\n", 3 * time.Second},
-		{"timeout with a grandchild", `echo started; sh -c "sleep 60.115; true"`, "sleep 60.115", 500, "timeout", "started\n", 3 * time.Second},
-		{"timeout of what ignores TERM", `trap '' TERM; echo started; while :; do sleep 60.116; done`, "sleep 60.116", 500, "timeout", "started\n", 5 * time.Second},
-		{"timeout of what is stopped", `echo started; kill -STOP $$; sleep 60.117`, "sleep 60.117", 500, "timeout", "started\n", 5 * time.Second},
-		{"TERM is heeded", `trap 'echo ended; exit 0' TERM; echo started; sleep 60.118 & wait`, "sleep 60.118", 500, "timeout", "started\nended\n", 3 * time.Second},
+		{"background child", "SLEEP & echo started", 0, "success", "started\n", 3 * time.Second},
+		{"background child that ignores TERM", "(trap '' TERM; while :; do SLEEP; done) & echo started", 0, "success", "started\n", 5 * time.Second},
+		{"child in a session of its own", "setsid SLEEP & sleep 0.2; echo started", 0, "success", "started\n", 3 * time.Second},
+		{"daemon", "(setsid sh -c 'SLEEP; true' >/dev/null 2>&1 &) ; sleep 0.2; echo started", 0, "success", "started\n", 3 * time.Second},
+		{"timeout with a grandchild", `echo started; sh -c "SLEEP; true"`, 500, "timeout", "started\n", 3 * time.Second},
+		{"timeout of what ignores TERM", `trap '' TERM; echo started; while :; do SLEEP; done`, 500, "timeout", "started\n", 5 * time.Second},
+		{"timeout of what is stopped", `echo started; kill -STOP $$; SLEEP`, 500, "timeout", "started\n", 5 * time.Second},
+		{"TERM is heeded", `trap 'echo ended; exit 0' TERM; echo started; SLEEP & wait`, 500, "timeout", "started\nended\n", 3 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			e := start(t)
-			j := e.Job("shell", body("command", c.command))
+			mark := "sleep 60." + strconv.Itoa(rand.Int())
+			j := e.Job("shell", body("command", strings.ReplaceAll(c.command, "SLEEP", mark)))
 			if c.timeout != 0 {
 				j.TimeoutMs = c.timeout
 			}
@@ -217,7 +220,7 @@ func TestProcessesLeftBehind(t *testing.T) {
 			if took := time.Since(began); took > c.within {
 				t.Errorf("took %s", took)
 			}
-			if n := alive(c.mark); n > 0 {
+			if n := alive(mark); n > 0 {
 				t.Errorf("%d processes are left", n)
 			}
 			if c.status == "success" && !slices.Equal(res.Notes, []string{"processes left by the main process are killed"}) {
