@@ -24,7 +24,7 @@ type applyArgs struct {
 func (a *applyArgs) registerApply(cmd *cobra.Command) {
 	a.register(cmd.Flags())
 	cmd.Flags().BoolVar(&a.autoApprove, "auto-approve", false, "do not ask")
-	cmd.Flags().StringVar(&a.message, "message", "", "why, for the history")
+	cmd.Flags().StringVar(&a.message, "message", "", "`TEXT` that says why, for the history")
 }
 
 func applyCommand(c *call) *cobra.Command {

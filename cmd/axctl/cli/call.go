@@ -32,11 +32,11 @@ type globals struct {
 }
 
 func (g *globals) register(flags *pflag.FlagSet) {
-	flags.StringVar(&g.store, "store", "", "where the store is, as sqlite:PATH (default sqlite:ax.db; env AX_STORE)")
+	flags.StringVar(&g.store, "store", "", "`URL` of the store, as sqlite:PATH (default sqlite:ax.db; env AX_STORE)")
 	flags.BoolVar(&g.json, "json", false, "print one JSON document for programs")
-	flags.StringVar(&g.zone, "zone", "", "show times in this zone, as Europe/Berlin, UTC or local (default each task's own)")
+	flags.StringVar(&g.zone, "zone", "", "show times in the zone `NAME`: Europe/Berlin, UTC or local (default each task's own)")
 	flags.BoolVar(&g.noColor, "no-color", false, "no colour (env NO_COLOR)")
-	flags.StringVar(&g.chdir, "chdir", "", "work in this folder")
+	flags.StringVar(&g.chdir, "chdir", "", "work in the folder `DIR`")
 }
 
 // call is one run of one command.

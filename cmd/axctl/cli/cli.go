@@ -118,9 +118,10 @@ func (c *call) root() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		s := c.screen(c.env.Stdout, c.env.Terminals.Stdout)
-		usage(s, cmd)
+		c.usage(s, cmd)
 		_ = s.flush()
 	})
+	root.SetHelpCommand(helpCommand())
 	c.globals.register(root.PersistentFlags())
 	for _, build := range commands() {
 		root.AddCommand(build(c))

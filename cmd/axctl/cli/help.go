@@ -8,8 +8,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// usage writes a command's help, with flags as axctl writes them: one dash.
-func usage(s *screen, cmd *cobra.Command) {
+// usage writes a command's help, with flags as axctl writes them, and all
+// commands in the order of the registry.
+func (c *call) usage(s *screen, cmd *cobra.Command) {
 	about := cmd.Long
 	if about == "" {
 		about = cmd.Short + "."
@@ -17,13 +18,12 @@ func usage(s *screen, cmd *cobra.Command) {
 	s.line("%s", about)
 	s.line("")
 	s.line("Usage: %s", useLine(cmd))
-	if subs := cmd.Commands(); len(subs) > 0 {
+	if !cmd.HasParent() {
 		s.line("")
-		s.line("Commands:")
-		for _, sub := range subs {
-			if sub.IsAvailableCommand() {
-				s.line("  %-12s %s", sub.Name(), sub.Short)
-			}
+		s.line("Commands (axctl COMMAND -h says more):")
+		for _, build := range commands() {
+			sub := build(c)
+			s.line("  %-12s %s", sub.Name(), sub.Short)
 		}
 	}
 	flags(s, "Flags:", cmd.LocalNonPersistentFlags())
@@ -48,23 +48,43 @@ func useLine(cmd *cobra.Command) string {
 }
 
 func flags(s *screen, title string, set *pflag.FlagSet) {
-	if !set.HasAvailableFlags() {
-		return
-	}
-	s.line("")
-	s.line("%s", title)
 	set.VisitAll(func(f *pflag.Flag) {
-		if f.Hidden {
+		if f.Name == "help" || f.Hidden {
 			return
 		}
-		name := "-" + f.Name
-		if f.NoOptDefVal == "" {
-			name += "=" + strings.ToUpper(f.Value.Type())
+		if title != "" {
+			s.line("")
+			s.line("%s", title)
+			title = ""
 		}
-		text := f.Usage
+		name := "-" + f.Name
+		if f.Shorthand != "" && f.Shorthand != f.Name {
+			name = "-" + f.Shorthand + ", " + name
+		}
+		value, text := pflag.UnquoteUsage(f)
+		if value != "" {
+			name += "=" + value
+		}
 		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "[]" {
 			text += fmt.Sprintf(" (default %s)", f.DefValue)
 		}
 		s.line("  %-22s %s", name, text)
 	})
+}
+
+// helpCommand is axctl help COMMAND, the same as axctl COMMAND -h.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "help [COMMAND]",
+		Short:  "Explain a command",
+		Hidden: true,
+		Args:   argumentCount(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(cmd.Root(), args[0])
+			}
+			return found.Help()
+		},
+	}
 }

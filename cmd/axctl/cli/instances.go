@@ -38,9 +38,9 @@ func instancesCommand(c *call) *cobra.Command {
 			return c.print(result)
 		},
 	}
-	cmd.Flags().StringSliceVar(&a.status, "status", nil, "only these statuses, with commas between")
-	cmd.Flags().StringVar(&a.since, "since", "", "only those due since then: 24h, 7d or an instant")
-	cmd.Flags().IntVar(&a.limit, "limit", 100, "how many, at most 100000")
+	cmd.Flags().StringSliceVar(&a.status, "status", nil, "only those with a status of `LIST`, with commas between")
+	cmd.Flags().StringVar(&a.since, "since", "", "only those due since `WHEN`: 24h, 7d or an instant")
+	cmd.Flags().IntVar(&a.limit, "limit", 100, "at most `N`, up to 100000")
 	return cmd
 }
 

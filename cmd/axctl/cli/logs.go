@@ -43,8 +43,8 @@ func logsCommand(c *call) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&a.follow, "follow", "f", false, "go on until the instance has ended")
-	cmd.Flags().IntVar(&a.attempt, "attempt", 0, "only this attempt (default all)")
-	cmd.Flags().StringVar(&a.grep, "grep", "", "only lines that match this regular expression")
+	cmd.Flags().IntVar(&a.attempt, "attempt", 0, "only the attempt `N` (default all)")
+	cmd.Flags().StringVar(&a.grep, "grep", "", "only lines that match `REGEXP`")
 	return cmd
 }
 

@@ -55,9 +55,9 @@ func nextCommand(c *call) *cobra.Command {
 			return c.print(result)
 		},
 	}
-	cmd.Flags().StringVar(&a.timezone, "timezone", "", "zone of an expression (default UTC)")
-	cmd.Flags().StringVar(&a.from, "from", "", "only firings strictly after this instant (default now)")
-	cmd.Flags().IntVarP(&a.n, "n", "n", 5, "how many, at most 10000")
+	cmd.Flags().StringVar(&a.timezone, "timezone", "", "zone `NAME` of an expression (default UTC)")
+	cmd.Flags().StringVar(&a.from, "from", "", "only firings strictly after `WHEN` (default now)")
+	cmd.Flags().IntVarP(&a.n, "n", "n", 5, "list `N` firings, up to 10000")
 	return cmd
 }
 

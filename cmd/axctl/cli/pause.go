@@ -35,9 +35,9 @@ func pauseCommand(c *call) *cobra.Command {
 			return c.print(result)
 		},
 	}
-	cmd.Flags().StringVar(&a.reason, "reason", "", "why, for whoever sees it later (needed)")
-	cmd.Flags().StringVar(&a.length, "for", "", "resume by itself after so long: 2h, 7d")
-	cmd.Flags().StringVar(&a.until, "until", "", "resume by itself at this instant")
+	cmd.Flags().StringVar(&a.reason, "reason", "", "`TEXT` that says why, for whoever sees it later (needed)")
+	cmd.Flags().StringVar(&a.length, "for", "", "resume by itself after `TIME`: 2h, 7d")
+	cmd.Flags().StringVar(&a.until, "until", "", "resume by itself at `WHEN`")
 	return cmd
 }
 

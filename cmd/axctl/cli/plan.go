@@ -38,8 +38,8 @@ func planCommand(c *call) *cobra.Command {
 	}
 	a.register(cmd.Flags())
 	cmd.Flags().BoolVar(&a.destroy, "destroy", false, "plan to delete everything of the stack")
-	cmd.Flags().IntVar(&a.next, "next", planner.DefaultNext, "how many firings to list after the next one")
-	cmd.Flags().StringVar(&a.out, "out", "", "save the plan to this file, for axctl apply FILE")
+	cmd.Flags().IntVar(&a.next, "next", planner.DefaultNext, "list `N` firings after the next one")
+	cmd.Flags().StringVar(&a.out, "out", "", "save the plan to `FILE`, for axctl apply FILE")
 	cmd.Flags().BoolVar(&a.detailed, "detailed-exitcode", false, "end with 2 when there are changes")
 	return cmd
 }

@@ -32,7 +32,7 @@ func triggerCommand(c *call) *cobra.Command {
 			return c.trigger(cmd.Context(), a)
 		},
 	}
-	cmd.Flags().StringVar(&a.due, "due", "", "the nominal instant the instance is for (default now)")
+	cmd.Flags().StringVar(&a.due, "due", "", "the nominal instant `WHEN` that it is for (default now)")
 	cmd.Flags().BoolVar(&a.wait, "wait", false, "wait for its end")
 	return cmd
 }

@@ -24,8 +24,8 @@ type sourceArgs struct {
 }
 
 func (a *sourceArgs) register(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&a.vars, "var", nil, "value of a variable, as name=value; may be repeated")
-	flags.StringArrayVar(&a.varFiles, "var-file", nil, "file with values of variables; may be repeated")
+	flags.StringArrayVar(&a.vars, "var", nil, "`NAME=VALUE` of a variable; may be repeated")
+	flags.StringArrayVar(&a.varFiles, "var-file", nil, "`FILE` with values of variables; may be repeated")
 }
 
 // load reads the configuration that the arguments name. Its diagnostics are an
