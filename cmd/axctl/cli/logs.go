@@ -49,14 +49,13 @@ func logsCommand(c *call) *cobra.Command {
 }
 
 func (c *call) logs(ctx context.Context, a logsArgs) error {
-	var sink logSink
-	switch {
-	case c.globals.json && a.follow:
+	if c.globals.json && a.follow {
 		return ax.Diagnostic{Severity: ax.SeverityError, Summary: "-json and -f do not go together", Detail: "A document has an end. Leave one of them out."}
-	case c.globals.json:
-		sink = &logDocument{}
-	default:
-		sink = &logText{out: c.env.Stdout, notes: c.env.Stderr, escape: c.env.Terminals.Stdout}
+	}
+	var doc logDocument
+	var sink logSink = &logText{out: c.env.Stdout, notes: c.env.Stderr, escape: c.env.Terminals.Stdout}
+	if c.globals.json {
+		sink = &doc
 	}
 	if a.grep != "" {
 		re, err := regexp.Compile(a.grep)
@@ -87,7 +86,13 @@ func (c *call) logs(ctx context.Context, a logsArgs) error {
 	if end := sink.end(); err == nil {
 		err = end
 	}
-	return c.logsEnd(ctx, err, sink)
+	if err != nil {
+		return logsEnd(ctx, err)
+	}
+	if c.globals.json {
+		return c.printJSON(document{"chunks": list(doc.chunks)})
+	}
+	return nil
 }
 
 // begun returns the instance's life. With -f it waits until the instance has
@@ -137,20 +142,18 @@ func logReader(ctx context.Context, s Store, l ax.Life) (*logs.Reader, error) {
 		"Its data folder is not known; look for its logs there.")
 }
 
-func (c *call) logsEnd(ctx context.Context, err error, sink logSink) error {
+// logsEnd explains why a reading ended early. To stop following is no fault
+// that needs words.
+func logsEnd(ctx context.Context, err error) error {
 	var i *Interrupt
 	switch {
-	case err != nil && errors.As(context.Cause(ctx), &i):
+	case errors.As(context.Cause(ctx), &i):
 		return exit(i.Code)
 	case errors.Is(err, fs.ErrPermission):
 		return ax.WithHint(err, "The logs belong to the user that axd runs as; run axctl logs as that user.")
-	case err != nil:
+	default:
 		return err
 	}
-	if doc, ok := sink.(interface{ document() document }); ok && c.globals.json {
-		return c.printJSON(doc.document())
-	}
-	return nil
 }
 
 // pollInterval is how often a command that waits looks at the store.
@@ -301,13 +304,6 @@ func (g *logGrep) end() error {
 	return g.line(line)
 }
 
-func (g *logGrep) document() document {
-	if d, ok := g.next.(*logDocument); ok {
-		return d.document()
-	}
-	return nil
-}
-
 // logDocument collects chunks for -json.
 type logDocument struct{ chunks []document }
 
@@ -323,5 +319,3 @@ func (d *logDocument) chunk(ch logs.Chunk) error {
 }
 
 func (d *logDocument) end() error { return nil }
-
-func (d *logDocument) document() document { return document{"chunks": list(d.chunks)} }
