@@ -135,3 +135,25 @@ func TestClockForwardAndBack(t *testing.T) {
 		}
 	})
 }
+
+// A clock that is set forward ends nobody's time: what runs goes on.
+func TestClockForwardIsNoTimeout(t *testing.T) {
+	simulate(t, func(w *world) {
+		var offset atomic.Int64
+		w.cfg.Now = func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
+		w.exec.play = func(ax.Job) play { return play{work: 10 * time.Minute} }
+		w.apply("a", taskSpec(func(s *ax.TaskSpec) { s.Schedules, s.Timeout = nil, 20*minute }))
+		w.boot()
+		id := w.trigger("a")
+		w.pass(time.Minute)
+		offset.Store(int64(2 * time.Hour))
+		w.pass(time.Minute)
+		if l := w.life(id); l.Status != ax.StatusDispatched {
+			t.Errorf("%+v", l)
+		}
+		w.pass(10 * time.Minute)
+		if l := w.life(id); l.Status != ax.StatusSuccess {
+			t.Errorf("%+v", l)
+		}
+	})
+}

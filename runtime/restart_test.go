@@ -92,6 +92,23 @@ func TestJournalIsReplayed(t *testing.T) {
 	})
 }
 
+// What was reported in the moment axd ends is kept.
+func TestLastReportsAreKept(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.exec.play = func(ax.Job) play { return play{quiet: true} }
+		w.apply("a", taskSpec(func(s *ax.TaskSpec) { s.Schedules, s.Idempotent = nil, false }))
+		w.boot()
+		id := w.trigger("a")
+		w.pass(time.Second)
+		w.exec.reports <- []ax.Report{{BatchNo: w.exec.jobs[0].BatchNo, Kind: ax.ReportEnded, Status: ax.StatusSuccess}}
+		w.kill()
+		w.boot()
+		if l := w.life(id); l.Status != ax.StatusSuccess {
+			t.Errorf("%+v", l)
+		}
+	})
+}
+
 // An end that was told while its processes lived on keeps its place until they
 // are gone; a restart settles that too.
 func TestRestartFreesWhatWasNotStopped(t *testing.T) {

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/runtime/wheel"
@@ -24,6 +25,7 @@ type attempt struct {
 	gone      bool // so is the one that frees its place
 	kept      []ax.Report
 	timer     wheel.Handle // kindOverdue
+	overdueAt time.Time    // when it is overdue, by the monotonic clock
 	quiet     bool         // told that it has not begun
 }
 
@@ -211,6 +213,11 @@ func (d *Dispatcher) overdue(a *attempt, now int64) {
 	if a.told || a.reported && a.end == nil {
 		return
 	}
+	if left := time.Until(a.overdueAt); left > 0 {
+		// The wall clock was set forward; the executor's time is not over.
+		a.timer = d.wheel.Add(wheel.Entry{Kind: kindOverdue, ID: a.ref.ID, DueMs: now + max(left.Milliseconds(), 1)})
+		return
+	}
 	class, status := ax.ClassTimeout, ax.StatusTimeout
 	if a.cancelBy != "" {
 		class, status = ax.ClassCancelled, ax.StatusCancelled
@@ -232,11 +239,10 @@ func (d *Dispatcher) overdue(a *attempt, now int64) {
 // armOverdue sets the second line of defence for an attempt that its executor
 // should stop at stopMs.
 func (d *Dispatcher) armOverdue(a *attempt, stopMs int64) {
+	due := stopMs + int64(a.job.KillAfter) + overdueGrace.Milliseconds()
 	d.wheel.Cancel(a.timer)
-	a.timer = d.wheel.Add(wheel.Entry{
-		Kind: kindOverdue, ID: a.ref.ID,
-		DueMs: stopMs + int64(a.job.KillAfter) + overdueGrace.Milliseconds(),
-	})
+	a.timer = d.wheel.Add(wheel.Entry{Kind: kindOverdue, ID: a.ref.ID, DueMs: due})
+	a.overdueAt = time.Now().Add(time.Duration(due-d.nowMs()) * time.Millisecond)
 }
 
 // written acts on what the store answered.

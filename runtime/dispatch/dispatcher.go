@@ -121,6 +121,7 @@ func New(cfg Config) *Dispatcher {
 // must have returned before.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
+	defer d.keepLast()
 	defer d.wg.Wait()
 	defer cancel()
 	timer := time.NewTimer(0)
@@ -146,6 +147,25 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 			apply()
 		case <-timer.C:
 		}
+	}
+}
+
+// keepLast makes durable what was reported and is not in the journal when Run
+// ends, so that finished work is not run again.
+func (d *Dispatcher) keepLast() {
+	for {
+		select {
+		case rs, ok := <-d.cfg.Executors.Reports():
+			d.receive(rs)
+			if ok {
+				continue
+			}
+		default:
+		}
+		break
+	}
+	if len(d.reports) > 0 {
+		d.journaled(d.cfg.Journal.Append(d.reports))
 	}
 }
 
