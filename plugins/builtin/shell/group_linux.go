@@ -158,8 +158,9 @@ func (g *group) reap() (alive bool) {
 
 // killStrays kills the orphans that this process has adopted and that belong
 // to the attempt, by the batch number in their environment, and reports
-// whether some are not gone yet.
+// whether there were any: then their children are to be looked for.
 func (g *group) killStrays() bool {
+	found := len(g.strays) > 0
 	unknown := false // a process has no environment while it is in exec
 	for _, f := range children() {
 		pid, err := strconv.Atoi(f)
@@ -174,6 +175,7 @@ func (g *group) killStrays() bool {
 				g.strays = map[int]bool{}
 			}
 			g.strays[pid] = true
+			found = true
 		case err == nil && len(environ) == 0 && !reapOrphan(pid):
 			unknown = true
 		}
@@ -187,7 +189,7 @@ func (g *group) killStrays() bool {
 			delete(g.strays, pid)
 		}
 	}
-	return len(g.strays) > 0
+	return found
 }
 
 // children returns the process ids of the first thread's children: the kernel
