@@ -27,6 +27,7 @@ type bench struct {
 	taken         []ax.Handover
 	waits         []ax.Waiting
 	cancels       int
+	lose          bool // claims are lost
 	unknown       int
 	claims        [][]ax.Firing
 	skipped       map[ax.Reason]int
@@ -46,6 +47,9 @@ func (b *bench) CancelAsked()                                 { b.cancels++ }
 func (b *bench) OutcomeUnknown()                              { b.unknown++ }
 func (b *bench) Claim(ctx context.Context, fs []ax.Firing) ([]ax.Claimed, error) {
 	b.claims = append(b.claims, slices.Clone(fs))
+	if b.lose {
+		return []ax.Claimed{{Lost: true}}, nil
+	}
 	return b.Store.Claim(ctx, fs)
 }
 
@@ -189,6 +193,28 @@ func TestLostClaim(t *testing.T) {
 		}
 		if now := b.c.tasks[1].DueTask; now.NextMs != f.NextMs || now.LockVersion == row.LockVersion {
 			t.Errorf("the task is still at %+v", now)
+		}
+	})
+}
+
+// A claim that is lost although nobody moved the row is not tried at once.
+func TestLostWithoutCauseIsParked(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.apply(1, 10, keep)
+		b.settle()
+		b.lose = true
+		<-time.After(10 * time.Second)
+		before := len(b.claims)
+		if wait := b.settle(); wait == 0 || len(b.claims) != before+1 {
+			t.Errorf("%d claims", len(b.claims)-before)
+		}
+		b.lose = false
+		for range 20 {
+			<-time.After(5 * time.Second)
+			b.settle()
+		}
+		if len(b.taken) == 0 {
+			t.Error("the task does not go on")
 		}
 	})
 }

@@ -100,6 +100,14 @@ func (c *Claimer) write(ctx context.Context, picks []pick) {
 	}
 	c.deliver(b)
 	c.readAgain(ctx, lost)
+	for _, p := range lost {
+		if t := p.task; c.tasks[t.TaskID] == t && t.NextMs == p.firing.ExpectNextMs && t.LockVersion == p.firing.ExpectLockVersion {
+			// Nobody moved the row, so its slot was used before. Do not spin.
+			c.cfg.Log.Error("a slot that is due was used before; the task is tried again in a minute",
+				"task", t.TaskID, "due_ms", t.NextMs)
+			c.park(t)
+		}
+	}
 }
 
 // unknown deals with a transaction whose outcome is unknown: nothing is
