@@ -20,6 +20,7 @@ import (
 	"github.com/axctl/ax/plugins"
 	"github.com/axctl/ax/plugins/host"
 	"github.com/axctl/ax/plugins/sdk"
+	"go.uber.org/goleak"
 )
 
 // roleKey makes the test binary something else than a test: an executor, a
@@ -29,7 +30,7 @@ const roleKey = "AX_TEST_ROLE"
 func TestMain(m *testing.M) {
 	switch role := os.Getenv(roleKey); role {
 	case "":
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m)
 	case "executor":
 		sdk.Serve("test", handlers()...)
 	case "noisy": // says things before and after the handshake

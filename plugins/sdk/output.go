@@ -108,7 +108,11 @@ func (o *output) chunk(id pb.Stream, at int64, data []byte) *pb.Chunk {
 	}
 }
 
-// tail keeps the last max bytes of both streams together.
+// maxPieces bounds a tail in which the streams take turns every few bytes.
+const maxPieces = 4096
+
+// tail keeps the last max bytes of both streams together, fewer when they are
+// in more than maxPieces pieces.
 type tail struct {
 	max    int
 	size   int
@@ -138,9 +142,12 @@ func (t *tail) add(id pb.Stream, at int64, p []byte) (dropped int64) {
 		t.size += k
 		p = p[k:]
 	}
-	for t.size > t.max {
+	for t.size > t.max || len(t.pieces) > maxPieces {
 		first := &t.pieces[0]
-		k := min(len(first.data), t.size-t.max)
+		k := len(first.data)
+		if len(t.pieces) <= maxPieces {
+			k = min(k, t.size-t.max)
+		}
 		first.data = first.data[k:]
 		t.size -= k
 		dropped += int64(k)
