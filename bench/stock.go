@@ -35,7 +35,7 @@ func stockOf(ctx context.Context, path string, tasks int, handler string, spec f
 	}
 	body := json.RawMessage(`{}`)
 	if handler == "shell" {
-		body = json.RawMessage(`{"command":["true"]}`)
+		body = json.RawMessage(`{"command":"true"}`)
 	}
 	order := rand.New(rand.NewPCG(1, 2)).Perm(tasks)
 	for i := range tasks {
