@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,6 +61,25 @@ func TestOnlyOneDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.Close()
+}
+
+// Another program that looks at the lock for a moment does not keep axd away.
+func TestAGlanceAtTheLock(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lock")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_SH); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(lockPause, func() { f.Close() })
+	release, err := lockFile(path, "it")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
 }
 
 func TestRefusesToListenOffLoopback(t *testing.T) {

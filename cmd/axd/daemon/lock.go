@@ -5,8 +5,15 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/axctl/ax"
+)
+
+// How often, and how long apart, a lock that is taken is tried again.
+const (
+	lockTries = 10
+	lockPause = 20 * time.Millisecond
 )
 
 // lockFile takes an exclusive lock that ends with the process, so that only one
@@ -17,7 +24,14 @@ func lockFile(path, what string) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", what, err)
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	// axctl looks for a moment whether the lock is free; that is no other axd.
+	for try := 0; ; try++ {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || try == lockTries {
+			break
+		}
+		time.Sleep(lockPause)
+	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		f.Close()
 		return nil, ax.WithHint(fmt.Errorf("another axd is using %s", what),
