@@ -10,7 +10,8 @@ import (
 )
 
 // Handler is named code that does the work of attempts. Run is called by many
-// goroutines at once.
+// goroutines at once. A handler that is an io.Closer is closed when the last
+// attempt is over and the executor ends.
 type Handler interface {
 	// Schema describes the handler and the body it takes. It never changes
 	// while the process lives.

@@ -4,6 +4,7 @@ package builtin
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/axctl/ax/plugins"
 	"github.com/axctl/ax/plugins/builtin/http"
@@ -19,10 +20,12 @@ func All() []plugins.Handler {
 // Serve is the executor process of the built-in handler called name. It
 // returns an error when there is no such handler, and else never.
 func Serve(name string) error {
+	var names []string
 	for _, h := range All() {
+		names = append(names, h.Schema().Handler)
 		if h.Schema().Handler == name {
 			sdk.Serve(name, h)
 		}
 	}
-	return fmt.Errorf("no built-in handler %q", name)
+	return fmt.Errorf("no built-in handler %q; there are %s", name, strings.Join(names, ", "))
 }

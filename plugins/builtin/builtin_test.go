@@ -1,18 +1,20 @@
 package builtin_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/plugins"
 	"github.com/axctl/ax/plugins/builtin"
+	"github.com/axctl/ax/plugins/builtin/schemas"
 	"github.com/axctl/ax/plugins/host"
 )
 
@@ -27,37 +29,48 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ends starts a host with all built-in executors, runs the jobs and returns
-// their ends by batch number, and what they printed.
-func ends(t *testing.T, jobs ...ax.Job) (map[string]ax.Report, map[string]string) {
+// running returns a host with all built-in executors, ready, until the test
+// ends.
+func running(t testing.TB, output func([]host.OutputChunk)) *host.Host {
 	t.Helper()
-	var mu sync.Mutex
-	printed := map[string]*bytes.Buffer{}
 	cfg := host.Config{
-		Dir: t.TempDir(), Host: "test", Boot: "1",
+		Dir: t.TempDir(), Host: "test", Boot: "1", Output: output,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Output: func(chunks []host.OutputChunk) {
-			mu.Lock()
-			defer mu.Unlock()
-			for _, c := range chunks {
-				if printed[c.BatchNo] == nil {
-					printed[c.BatchNo] = &bytes.Buffer{}
-				}
-				printed[c.BatchNo].Write(c.Data)
-			}
-		},
 	}
 	for _, h := range builtin.All() {
 		name := h.Schema().Handler
 		cfg.Executors = append(cfg.Executors, host.Command{Name: name, Path: os.Args[0], Env: []string{serveKey + "=" + name}})
 	}
 	h := host.New(cfg)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 	<-h.Ready()
+	return h
+}
+
+// ends runs the jobs and returns their ends by batch number, and what they
+// printed.
+func ends(t *testing.T, jobs ...ax.Job) (map[string]ax.Report, map[string]string) {
+	t.Helper()
+	var mu sync.Mutex
+	text := map[string]string{}
+	h := running(t, func(chunks []host.OutputChunk) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range chunks {
+			text[c.BatchNo] += string(c.Data)
+		}
+	})
 	h.Dispatch(jobs)
 	got := map[string]ax.Report{}
+	var kept int64
 	timeout := time.After(20 * time.Second)
 	for len(got) < len(jobs) {
 		select {
@@ -65,6 +78,7 @@ func ends(t *testing.T, jobs ...ax.Job) (map[string]ax.Report, map[string]string
 			for _, r := range rs {
 				if r.Kind != ax.ReportStarted {
 					got[r.BatchNo] = r
+					kept += r.OutputBytes - r.OutputDropped
 					h.Acknowledge([]string{r.BatchNo})
 				}
 			}
@@ -72,15 +86,41 @@ func ends(t *testing.T, jobs ...ax.Job) (map[string]ax.Report, map[string]string
 			t.Fatalf("ended: %v", got)
 		}
 	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
+	for tick := time.NewTicker(time.Millisecond); ; { // output may come after the end
+		mu.Lock()
+		n := 0
+		for _, s := range text {
+			n += len(s)
+		}
+		mu.Unlock()
+		if int64(n) >= kept {
+			return got, text
+		}
+		select {
+		case <-tick.C:
+		case <-timeout:
+			t.Fatalf("%d of %d bytes of output came", n, kept)
+		}
 	}
-	text := map[string]string{}
-	for batchNo, b := range printed {
-		text[batchNo] = b.String()
+}
+
+// What axctl checks bodies with is what the executors offer.
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+	var served []plugins.Schema
+	for _, h := range builtin.All() {
+		served = append(served, h.Schema())
 	}
-	return got, text
+	if !reflect.DeepEqual(served, schemas.All()) {
+		t.Errorf("served %+v, linked by axctl %+v", served, schemas.All())
+	}
+}
+
+func TestServeUnknown(t *testing.T) {
+	t.Parallel()
+	if err := builtin.Serve("no_such"); err == nil || !strings.Contains(err.Error(), "http, shell") {
+		t.Errorf("%v", err)
+	}
 }
 
 func job(batchNo, handler string, body map[string]any) ax.Job {

@@ -124,7 +124,7 @@ func (x *executor) serve(ctx context.Context, p *process, secret string, started
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(pb.MaxMessageBytes), grpc.MaxCallSendMsgSize(pb.MaxMessageBytes)),
 		grpc.WithInitialWindowSize(1<<20), grpc.WithInitialConnWindowSize(1<<20),
 		// A process that was stopped, or hangs, answers no ping.
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 20 * time.Second}))
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pb.PingInterval, Timeout: pb.PingTimeout}))
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
@@ -140,13 +140,17 @@ func (x *executor) serve(ctx context.Context, p *process, secret string, started
 	if err != nil {
 		return err
 	}
-	stream, err := client.Session(context.WithoutCancel(ctx))
+	session, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer hangUp()
+	stream, err := client.Session(session)
 	if err != nil {
 		return fmt.Errorf("session: %w", err)
 	}
+	late := time.AfterFunc(time.Until(deadline), hangUp)
 	if err := x.greet(stream, secret); err != nil {
 		return fmt.Errorf("session: %w", err)
 	}
+	late.Stop()
 	received := make(chan error, 1)
 	go func() { received <- x.receive(stream) }()
 	if err := x.offer(offers); err != nil {

@@ -49,7 +49,7 @@ func (l launcher) run(ctx context.Context) {
 type process struct {
 	x      *executor
 	secret string
-	dir    string // of its socket; made by go-plugin
+	dir    string // of its socket and temporary files; made by go-plugin
 	env    []string
 
 	proc   atomic.Pointer[os.Process] // nil: not started
@@ -132,7 +132,7 @@ func (p *process) Start(context.Context) error {
 
 	env := append([]string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME=" + homeDir(), "LANG=C.UTF-8", "TMPDIR=" + os.TempDir(),
+		"HOME=" + homeDir(), "LANG=C.UTF-8", "TMPDIR=" + p.dir,
 		pb.SecretKey + "=" + p.secret,
 	}, p.env...)
 	attr := &os.ProcAttr{
@@ -296,7 +296,7 @@ func (p *process) exitText() string {
 
 func (p *process) stderrTail() string { return p.stderr.text() }
 
-// cleanUp removes the socket's folder.
+// cleanUp removes the process's folder.
 func (p *process) cleanUp() {
 	if p.dir != "" {
 		_ = os.RemoveAll(p.dir)

@@ -2,6 +2,8 @@
 // ax.proto, which is also its documentation.
 package proto
 
+import "time"
+
 // Version is the protocol version.
 const Version = 1
 
@@ -17,6 +19,13 @@ const (
 // MaxMessageBytes bounds one message. Both sides send at most about 1 MiB, but
 // for a single job with a large body.
 const MaxMessageBytes = 64 << 20
+
+// A host pings an executor of which it has heard nothing for PingInterval, and
+// takes it for hung when no answer came within PingTimeout.
+const (
+	PingInterval = 10 * time.Second
+	PingTimeout  = 20 * time.Second
+)
 
 // ChunkEnvelope is what a chunk costs of credit besides its data, in bytes.
 const ChunkEnvelope = 128

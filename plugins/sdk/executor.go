@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -94,7 +95,8 @@ func build() string {
 func (e *Executor) Register(s grpc.ServiceRegistrar) { pb.RegisterExecutorServer(s, e) }
 
 // Stop ends the context of every attempt with cause and waits until their
-// handlers have returned, or ctx ends; it reports which.
+// handlers have returned, or ctx ends; it reports which. Then it closes the
+// handlers that have a Close method.
 func (e *Executor) Stop(ctx context.Context, cause error) error {
 	e.stop(cause)
 	done := make(chan struct{})
@@ -104,10 +106,16 @@ func (e *Executor) Stop(ctx context.Context, cause error) error {
 	}()
 	select {
 	case <-done:
-		return nil
 	case <-ctx.Done():
 		return errors.New("handlers have not returned")
 	}
+	var errs []error
+	for _, h := range e.opts.Handlers {
+		if c, ok := h.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // take does what a message of the host asks.

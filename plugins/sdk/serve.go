@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 )
 
 // Limits of an executor's life without a host.
@@ -85,7 +86,9 @@ func serve(name string, handlers []plugins.Handler) int {
 		Logger:     hclog.NewNullLogger(),
 	})
 	<-gone
-	_ = os.Remove(os.Getenv(plugin.EnvUnixSocketDir)) // the host may be dead; not when something else is in it
+	if dir := os.Getenv(plugin.EnvUnixSocketDir); dir != "" {
+		_ = os.RemoveAll(dir) // made for this process alone; the host may be dead
+	}
 	return 0
 }
 
@@ -118,12 +121,14 @@ func newServer(begun chan struct{}) *grpc.Server {
 }
 
 // ServerOptions are those that a server of an Executor needs: its messages are
-// larger than gRPC's defaults.
+// larger than gRPC's defaults, and its host asks more often whether it lives
+// than gRPC takes for polite.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(pb.MaxMessageBytes),
 		grpc.InitialWindowSize(1 << 20),
 		grpc.InitialConnWindowSize(1 << 20),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pb.PingInterval / 2, PermitWithoutStream: true}),
 	}
 }
 

@@ -48,8 +48,9 @@ func (e *Executor) Session(s grpc.BidiStreamingServer[pb.Down, pb.Up]) error {
 			return status.Error(codes.Aborted, "another session has begun")
 		case err = <-received:
 			if err == nil {
+				err = e.send(s, replaced) // what has ended until now is not lost
 				e.ended(replaced)
-				return nil
+				return err
 			}
 		}
 	}

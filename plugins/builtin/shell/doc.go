@@ -13,7 +13,8 @@
 //	AX_INSTANCE AX_ATTEMPT AX_BATCH_NO AX_IDEMPOTENCY_KEY
 //	AX_DUE            the slot's instant, RFC 3339, in the task's zone
 //	AX_DATE           its date there; AX_PREV_DATE the calendar day before
-//	AX_OUTPUT         a file for outputs, one key=value a line
+//	AX_OUTPUT         a file for outputs, one key=value a line; it is there
+//	                  once it is written to
 //
 // and then the task's own env, which may replace any but the AX_ ones.
 //

@@ -20,13 +20,14 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // user is whom an attempt runs as.
 type user struct {
 	name, home string
+	uid        uint32
 	credential *syscall.Credential // nil: as the executor does
 }
 
 // account looks name up; empty is the executor's own user.
 func account(name string) (user, error) {
 	if name == "" {
-		u := user{name: strconv.Itoa(os.Getuid()), home: os.Getenv("HOME")}
+		u := user{name: strconv.Itoa(os.Getuid()), home: os.Getenv("HOME"), uid: uint32(os.Getuid())}
 		if own, err := osuser.Current(); err == nil {
 			u.name, u.home = own.Username, own.HomeDir
 		}
@@ -42,7 +43,7 @@ func account(name string) (user, error) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return user{}, sdk.Permanent(fmt.Errorf("user %s: %w", name, err))
 	}
-	u := user{name: found.Username, home: found.HomeDir}
+	u := user{name: found.Username, home: found.HomeDir, uid: uint32(uid)}
 	if int(uid) == os.Getuid() {
 		return u, nil
 	}

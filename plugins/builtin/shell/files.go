@@ -1,81 +1,125 @@
 package shell
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/axctl/ax/plugins"
 	"github.com/axctl/ax/plugins/sdk"
+	"golang.org/x/sys/unix"
 )
 
-// files are what an attempt needs on disk, in a folder of its own that only
-// its user can read.
-type files struct {
-	dir    string
-	output *os.File // $AX_OUTPUT; kept open, so that what is read is this file
-	stdin  *os.File
-	script string // path, when there is one
+// workspace has a folder for the files of each user's attempts, which only
+// that user can enter. A folder for each attempt would cost as much as the
+// attempt's process.
+type workspace struct {
+	mu   sync.Mutex
+	dirs map[uint32]string // by user id
 }
 
-// newFiles makes them. The folder stays the executor's, so that another user
-// cannot put something else in the files' place.
-func newFiles(in body, who user) (f *files, err error) {
-	dir, err := os.MkdirTemp("", "ax-shell-")
-	if err != nil {
-		return nil, sdk.Resource(fmt.Errorf("attempt's folder: %w", err))
+// dir returns the user's folder.
+func (w *workspace) dir(who user) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if dir, ok := w.dirs[who.uid]; ok {
+		return dir, nil
 	}
-	f = &files{dir: dir}
+	base := "" // the executor's own temporary folder
+	if who.credential != nil {
+		base = "/tmp" // others may not be let into that
+	}
+	dir, err := os.MkdirTemp(base, "ax-shell-")
+	if err == nil && who.credential != nil {
+		err = os.Chown(dir, int(who.credential.Uid), int(who.credential.Gid))
+	}
+	if err != nil {
+		return "", err
+	}
+	if w.dirs == nil {
+		w.dirs = map[uint32]string{}
+	}
+	w.dirs[who.uid] = dir
+	return dir, nil
+}
+
+// close removes the folders.
+func (w *workspace) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var errs []error
+	for _, dir := range w.dirs {
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	w.dirs = nil
+	return errors.Join(errs...)
+}
+
+// files are those of one attempt.
+type files struct {
+	who    user
+	output string // path of $AX_OUTPUT, which the task makes if it wants
+	script string // path, when there is one
+	stdin  *os.File
+}
+
+func newFiles(w *workspace, in body, who user) (f *files, err error) {
+	f = &files{who: who}
 	defer func() {
 		if err != nil {
 			f.close()
 			err = sdk.Resource(fmt.Errorf("attempt's files: %w", err))
 		}
 	}()
-	if who.credential != nil {
-		if err := os.Chmod(dir, 0o711); err != nil {
-			return nil, err
-		}
-	}
-	if f.output, err = f.create("output", "", who); err != nil {
+	dir, err := w.dir(who)
+	if err != nil {
 		return nil, err
 	}
+	name := rand.Text()
+	f.output = filepath.Join(dir, "output-"+name)
 	if in.Script != "" {
-		script, err := f.create("script", in.Script, who)
+		path := filepath.Join(dir, "script-"+name)
+		script, err := f.create(path, in.Script)
 		if err != nil {
 			return nil, err
 		}
-		f.script = script.Name()
+		f.script = path
 		_ = script.Close()
 	}
 	if in.Stdin == "" {
 		f.stdin, err = os.Open(os.DevNull)
 		return f, err
 	}
-	f.stdin, err = f.create("stdin", in.Stdin, who)
+	path := filepath.Join(dir, "stdin-"+name)
+	f.stdin, err = f.create(path, in.Stdin)
+	_ = os.Remove(path) // open is enough
 	return f, err
 }
 
 // create makes a file with the text and leaves it at its start.
-func (f *files) create(name, text string, who user) (*os.File, error) {
-	file, err := os.OpenFile(filepath.Join(f.dir, name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+func (f *files) create(path, text string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if who.credential != nil {
-		err = file.Chown(int(who.credential.Uid), int(who.credential.Gid))
+	if c := f.who.credential; c != nil {
+		err = file.Chown(int(c.Uid), int(c.Gid))
 	}
-	if err == nil && text != "" {
-		if _, err = file.WriteString(text); err == nil {
-			_, err = file.Seek(0, io.SeekStart)
-		}
+	if err == nil {
+		_, err = file.WriteString(text)
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		_ = file.Close()
-		return nil, err
+		return nil, errors.Join(err, file.Close(), os.Remove(path))
 	}
 	return file, nil
 }
@@ -85,13 +129,10 @@ var outputName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 // outputs reads $AX_OUTPUT: one key=value a line, the last one of a key
 // stands. What is no such line, as the second line of a value, is an error.
 func (f *files) outputs(job sdk.Job) (sdk.Outputs, error) {
-	if _, err := f.output.Seek(0, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("outputs: %w", err)
-	}
-	b, err := io.ReadAll(io.LimitReader(f.output, plugins.MaxOutputsBytes+1))
+	b, err := f.readOutput()
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("outputs: %w", err)
+		return nil, sdk.Permanent(fmt.Errorf("AX_OUTPUT: %w", err))
 	case len(b) > plugins.MaxOutputsBytes:
 		why := fmt.Sprintf("more than %d bytes in AX_OUTPUT", plugins.MaxOutputsBytes)
 		job.Output.Note("outputs dropped: " + why)
@@ -114,11 +155,34 @@ func (f *files) outputs(job sdk.Job) (sdk.Outputs, error) {
 	return outputs, nil
 }
 
-func (f *files) close() {
-	for _, file := range []*os.File{f.output, f.stdin} {
-		if file != nil {
-			_ = file.Close()
-		}
+// readOutput reads a little more than may be kept. The executor may be root
+// and the folder another user's, so it reads nothing but a plain file of that
+// user.
+func (f *files) readOutput() ([]byte, error) {
+	file, err := os.OpenFile(f.output, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
 	}
-	_ = os.RemoveAll(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || !info.Mode().IsRegular() || stat.Uid != f.who.uid || stat.Nlink != 1 {
+		return nil, errors.New("is no plain file of the task's user")
+	}
+	return io.ReadAll(io.LimitReader(file, plugins.MaxOutputsBytes+1))
+}
+
+func (f *files) close() {
+	if f.stdin != nil {
+		_ = f.stdin.Close()
+	}
+	_ = os.Remove(f.output)
+	if f.script != "" {
+		_ = os.Remove(f.script)
+	}
 }

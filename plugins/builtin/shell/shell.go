@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sync"
@@ -17,17 +18,25 @@ import (
 
 // Handler is the shell handler.
 type Handler struct {
+	work workspace
+
 	mu    sync.Mutex
 	mains map[int]bool // process ids of attempts' main processes
 }
 
-var _ plugins.Handler = (*Handler)(nil)
+var (
+	_ plugins.Handler = (*Handler)(nil)
+	_ io.Closer       = (*Handler)(nil)
+)
 
 // New returns the shell handler.
 func New() *Handler { return &Handler{mains: map[int]bool{}} }
 
 // Schema implements plugins.Handler.
 func (h *Handler) Schema() plugins.Schema { return schema.Schema() }
+
+// Close removes what attempts needed on disk.
+func (h *Handler) Close() error { return h.work.close() }
 
 // body is the handler's block.
 type body struct {
@@ -69,7 +78,7 @@ func (h *Handler) Run(ctx context.Context, job sdk.Job) (sdk.Outputs, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := newFiles(in, who)
+	files, err := newFiles(&h.work, in, who)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +100,7 @@ func (h *Handler) Run(ctx context.Context, job sdk.Job) (sdk.Outputs, error) {
 
 // start begins the attempt's process in a process group of its own.
 func (h *Handler) start(job sdk.Job, in body, who user, files *files) (*group, error) {
-	env := environment(job, in.Env, who, files.output.Name())
+	env := environment(job, in.Env, who, files.output)
 	argv, err := arguments(in, files.script, env)
 	if err != nil {
 		return nil, err
