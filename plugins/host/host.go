@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,9 +27,9 @@ type Command struct {
 // Config is what a Host needs.
 type Config struct {
 	Executors []Command
-	// Dir is the folder for sockets, 0700. When its path is too long for a
-	// socket (108 bytes) os.TempDir is used; each executor's own folder is
-	// 0700 in any case.
+	// Dir is the folder for sockets and executors' temporary files, 0700 and
+	// this host's alone. When its path is too long for a socket (108 bytes)
+	// os.TempDir is used; each executor's own folder is 0700 in any case.
 	Dir  string
 	Host string // name of this host
 	Boot string // id of this start of axd
@@ -121,6 +123,7 @@ func (h *Host) Run(ctx context.Context) error {
 	if err := adoptOrphans(); err != nil {
 		return err
 	}
+	removeStale(h.cfg.Dir)
 	after, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	var own, supervisors sync.WaitGroup
@@ -135,6 +138,18 @@ func (h *Host) Run(ctx context.Context) error {
 	end()
 	own.Wait()
 	return nil
+}
+
+// removeStale removes the folders of executors that were killed together with
+// the axd before. Nobody else uses dir.
+func removeStale(dir string) {
+	stale, err := filepath.Glob(filepath.Join(dir, "plugin-dir*"))
+	if err != nil || dir == "" {
+		return
+	}
+	for _, path := range stale {
+		_ = os.RemoveAll(path)
+	}
 }
 
 // Ready is closed when every executor has either come up or failed to once.

@@ -148,6 +148,9 @@ func TestRunLeavesNothing(t *testing.T) {
 	t.Parallel()
 	nap := newNap()
 	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "plugin-dir-of-before"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	b := start(t, func(c *host.Config) { c.Dir = dir }, "executor")
 	b.Dispatch([]ax.Job{
 		job("i-1-1", "sleep", text("trap '' TERM; "+nap+"; true")),
@@ -320,7 +323,7 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 			host.Command{Name: "not_executable", Path: notExecutable},
 			host.Command{Name: "other", Path: "/bin/echo", Args: []string{"hello"}},
 		)
-	}, "executor", "exits", "silent", "foreign")
+	}, "executor", "exits", "silent", "foreign", "newer")
 	b.Dispatch([]ax.Job{job("i-1-1", "noop", `{}`), job("i-2-1", "elsewhere", `{}`)})
 	if r := b.end("i-1-1"); r.Status != ax.StatusSuccess {
 		t.Errorf("the good executor: %+v", r)
@@ -335,6 +338,7 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 		"exits":          `error="exit status 3 before its handshake" stderr="cannot go on: no license\n"`,
 		"silent":         `error="no handshake within 1.5s"`,
 		"foreign":        `stderr="This binary is a plugin.`,
+		"newer":          `error="handshake: incompatible API version with plugin. Plugin version: 99, Client versions: [1]"`,
 		"missing":        "no such file or directory",
 		"not_executable": "permission denied",
 		"other":          `error="exit status 0 before its handshake"`,

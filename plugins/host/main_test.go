@@ -45,6 +45,9 @@ func TestMain(m *testing.M) {
 	case "exits":
 		fmt.Fprintln(os.Stderr, "cannot go on: no license")
 		os.Exit(3)
+	case "newer":
+		fmt.Println("1|99|unix|/nowhere|grpc")
+		select {}
 	case "silent":
 		select {}
 	case "foreign": // no cookie, as a plugin of some other program

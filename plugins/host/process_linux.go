@@ -95,6 +95,7 @@ func (p *process) handshake(timeout time.Duration) (string, error) {
 		StartTimeout:     timeout,
 		Logger:           hclog.NewNullLogger(),
 	})
+	began := time.Now()
 	addr, err := c.Start()
 	switch {
 	case err == nil && addr.Network() == "unix":
@@ -104,11 +105,17 @@ func (p *process) handshake(timeout time.Duration) (string, error) {
 	case !p.started():
 		return "", fmt.Errorf("start: %w", err)
 	}
-	if p.killed.Load() {
+	// Where go-plugin only says what it did not find, what happened to the
+	// process says more.
+	switch {
+	case !p.killed.Load():
+		<-p.done
+		return "", fmt.Errorf("%s before its handshake", p.state)
+	case time.Since(began) >= timeout:
 		return "", fmt.Errorf("no handshake within %s", timeout)
+	default:
+		return "", fmt.Errorf("handshake: %w", err)
 	}
-	<-p.done
-	return "", fmt.Errorf("%s before its handshake", p.state)
 }
 
 // Start implements runner.Runner.
