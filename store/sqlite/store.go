@@ -43,8 +43,9 @@ type Options struct {
 const (
 	// walPages is the size of the write-ahead log, in pages of 4 kB, at which
 	// it is copied into the database: rare enough that a hot page is copied
-	// once for many commits, and bounded to 32 MB.
-	walPages = 8000
+	// once for many commits, and small enough that the commit that does it takes
+	// some 10 ms.
+	walPages = 4000
 	// walBytes is what its file is cut to after that, when it had grown beyond
 	// while a long read kept it from being copied.
 	walBytes = 64 << 20

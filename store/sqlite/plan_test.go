@@ -1,0 +1,110 @@
+package sqlite
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/store/storetest"
+)
+
+// unbounded are the plan steps that walk a table that grows, or sort what they
+// read of it.
+var unbounded = regexp.MustCompile(`SCAN (i|instance|t|task|transition|attempt|skipped|definition|d)\b|USE TEMP B-TREE FOR ORDER BY`)
+
+// walks are statements that may: they are for people, bounded by LIMIT in the
+// order of the key, or by an index that holds open rows alone.
+func walks(sql, step string) bool {
+	return strings.Contains(step, "USING INDEX instance_open") ||
+		strings.Contains(step, "USING INDEX instance_pending") || strings.Contains(step, "USING COVERING INDEX instance_pending") ||
+		strings.Contains(step, "USING INDEX task_due") || strings.Contains(step, "USING COVERING INDEX instance_waiting") ||
+		strings.Contains(step, "USING COVERING INDEX instance_open") ||
+		strings.Contains(sql, "FROM hold") ||
+		strings.Contains(sql, "ORDER BY i.due_ms DESC") && strings.HasPrefix(step, "SCAN i")
+}
+
+// Every statement that the store runs for one of everything finds its rows by a
+// key, whatever is bound: since 3.54 SQLite plans anew for 0 and 1.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, Options{Now: storetest.PopulatedNow})
+	storetest.Populate(t, s)
+	ctx := t.Context()
+	info, err := s.Instances(ctx, ax.InstanceFilter{TaskID: 1, SinceMs: 1, Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err1 := s.Instances(ctx, ax.InstanceFilter{Before: &info[0].Ref})
+	_, err2 := s.DueTasks(ctx, 1, ax.DueCursor{}, 1)
+	_, err3 := s.Pending(ctx, ax.PendingQuery{UntilMs: 1, Limit: 1})
+	_, err4 := s.Pending(ctx, ax.PendingQuery{AfterID: 1, Limit: 1})
+	_, err5 := s.Open(ctx, "h1")
+	_, err6 := s.Cancels(ctx, "h1")
+	_, err7 := s.EndingHolds(ctx, 1)
+	_, err8 := s.Counts(ctx)
+	for _, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	texts := map[string]bool{}
+	for sql := range s.writer.conn.stmts {
+		texts[sql] = true
+	}
+	for range readers {
+		if c := <-s.free; c != nil {
+			for sql := range c.stmts {
+				texts[sql] = true
+			}
+		}
+	}
+	for range readers {
+		s.free <- nil
+	}
+	audit := regexp.MustCompile(`ORDER BY (o\.id|d\.object_id, d\.version|i\.id|instance_id, (seq|attempt)|1, 2, 3)$`)
+	people := regexp.MustCompile(`WHERE \?1 IS NULL OR s\.name|WHERE o\.stack_id|i\.status = 'pending' AND o\.stack_id|AND i\.status = 'dispatched' AND o\.stack_id`)
+	planned := 0
+	listed := regexp.MustCompile(`ORDER BY i\.due_ms DESC`)
+	for sql := range maps.Keys(texts) {
+		if audit.MatchString(sql) || people.MatchString(sql) || !regexp.MustCompile(`^\s*(SELECT|UPDATE|INSERT|DELETE)`).MatchString(sql) {
+			continue
+		}
+		planned++
+		for _, value := range []int64{1, 1000} {
+			for _, step := range plan(t, s, sql, value) {
+				if listed.MatchString(sql) && strings.Contains(step, "TEMP B-TREE") {
+					t.Errorf("with %d bound a page of instances is sorted: %s", value, step)
+				}
+				if unbounded.MatchString(step) && !walks(sql, step) {
+					t.Errorf("with %d bound, %s\n\t%s", value, step, sql)
+				}
+			}
+		}
+	}
+	if planned < 30 {
+		t.Errorf("only %d statements were looked at", planned)
+	}
+}
+
+// plan returns the steps of a statement's plan with value bound to everything.
+func plan(t *testing.T, s *Store, sql string, value int64) (steps []string) {
+	t.Helper()
+	args := make([]any, 20)
+	for i := range args {
+		args[i] = value
+	}
+	err := s.writer.alone(t.Context(), func(c *conn) error {
+		return c.query(context.Background(), func(r *row) error {
+			r.at = 3
+			steps = append(steps, r.text())
+			return nil
+		}, `EXPLAIN QUERY PLAN `+sql, args...)
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, sql)
+	}
+	return steps
+}
