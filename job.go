@@ -18,10 +18,10 @@ type Job struct {
 	Body           json.RawMessage
 	DueMs          int64
 	Timezone       string // of the task's first schedule, else UTC; dates are in it
+	UTCOffset      int    // of Timezone at DueMs, seconds east; executors look up no zone
 	Timeout        Duration
 	KillAfter      Duration
 	IdempotencyKey string // the same for all attempts of an instance
-	LockVersion    int64  // the logical stamp
 }
 
 // Hash identifies the work: an executor that gets one batch number with two

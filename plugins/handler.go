@@ -35,10 +35,11 @@ type Job struct {
 	Task       string // address, as in task.report
 	Handler    string
 	Body       json.RawMessage
-	Due        time.Time      // the slot's nominal instant
-	Location   *time.Location // the zone that dates of the task are meant in
-	Timeout    time.Duration  // 0: none
-	KillAfter  time.Duration  // between asking a process to end and killing it
+	// Due is the slot's nominal instant, with the offset that the task's zone
+	// has then; its Location is named after that zone and knows no other offset.
+	Due       time.Time
+	Timeout   time.Duration // 0: none
+	KillAfter time.Duration // between asking a process to end and killing it
 	// IdempotencyKey is the same for all attempts of an instance: give it to
 	// what must not do the same work twice.
 	IdempotencyKey string

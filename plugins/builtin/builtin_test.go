@@ -127,7 +127,7 @@ func job(batchNo, handler string, body map[string]any) ax.Job {
 	b, _ := json.Marshal(body)
 	return ax.Job{
 		BatchNo: batchNo, InstanceID: 1, Attempt: 1, Stack: "demo", Task: "task.t", Handler: handler, Body: b,
-		DueMs: 1767225600000, Timezone: "Asia/Tokyo", Timeout: ax.DurationOf(10 * time.Second), KillAfter: ax.DurationOf(time.Second),
+		DueMs: 1767225600000, Timezone: "Asia/Tokyo", UTCOffset: 9 * 3600, Timeout: ax.DurationOf(10 * time.Second), KillAfter: ax.DurationOf(time.Second),
 	}
 }
 

@@ -472,7 +472,7 @@ type Job struct {
 	TimeoutMs      int64                  `protobuf:"varint,11,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"` // 0: none
 	KillAfterMs    int64                  `protobuf:"varint,12,opt,name=kill_after_ms,json=killAfterMs,proto3" json:"kill_after_ms,omitempty"`
 	IdempotencyKey string                 `protobuf:"bytes,13,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
-	LockVersion    int64                  `protobuf:"varint,14,opt,name=lock_version,json=lockVersion,proto3" json:"lock_version,omitempty"`
+	UtcOffsetS     int32                  `protobuf:"varint,14,opt,name=utc_offset_s,json=utcOffsetS,proto3" json:"utc_offset_s,omitempty"` // of timezone at due_ms, east
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -598,9 +598,9 @@ func (x *Job) GetIdempotencyKey() string {
 	return ""
 }
 
-func (x *Job) GetLockVersion() int64 {
+func (x *Job) GetUtcOffsetS() int32 {
 	if x != nil {
-		return x.LockVersion
+		return x.UtcOffsetS
 	}
 	return 0
 }
@@ -1010,7 +1010,7 @@ const file_ax_proto_rawDesc = "" +
 	"\x06secret\x18\x01 \x01(\tR\x06secret\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x12\n" +
 	"\x04boot\x18\x03 \x01(\tR\x04boot\x12\x16\n" +
-	"\x06window\x18\x04 \x01(\x04R\x06window\"\x84\x03\n" +
+	"\x06window\x18\x04 \x01(\x04R\x06window\"\x83\x03\n" +
 	"\x03Job\x12\x19\n" +
 	"\bbatch_no\x18\x01 \x01(\tR\abatchNo\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x1a\n" +
@@ -1026,8 +1026,9 @@ const file_ax_proto_rawDesc = "" +
 	"\n" +
 	"timeout_ms\x18\v \x01(\x03R\ttimeoutMs\x12\"\n" +
 	"\rkill_after_ms\x18\f \x01(\x03R\vkillAfterMs\x12'\n" +
-	"\x0fidempotency_key\x18\r \x01(\tR\x0eidempotencyKey\x12!\n" +
-	"\flock_version\x18\x0e \x01(\x03R\vlockVersion\"Q\n" +
+	"\x0fidempotency_key\x18\r \x01(\tR\x0eidempotencyKey\x12 \n" +
+	"\futc_offset_s\x18\x0e \x01(\x05R\n" +
+	"utcOffsetS\"Q\n" +
 	"\x06Cancel\x12\x19\n" +
 	"\bbatch_no\x18\x01 \x01(\tR\abatchNo\x12\x14\n" +
 	"\x05class\x18\x02 \x01(\tR\x05class\x12\x16\n" +

@@ -80,7 +80,7 @@ func (e *Executor) run(a *attempt) {
 		}
 		e.finish(a, outputs, err)
 	}()
-	outputs, err = a.handler.Run(a.ctx, a.view(e.zone(a.job.Timezone)))
+	outputs, err = a.handler.Run(a.ctx, a.view())
 }
 
 // finish enters what the handler returned, unless the attempt has ended
@@ -154,12 +154,12 @@ func (e *Executor) report(a *attempt) *pb.Report {
 }
 
 // view is the job as the handler sees it.
-func (a *attempt) view(zone *time.Location) plugins.Job {
+func (a *attempt) view() plugins.Job {
 	j := a.job
 	return plugins.Job{
 		BatchNo: j.BatchNo, InstanceID: j.Instance, Attempt: int(j.Attempt),
 		Stack: j.Stack, Task: j.Task, Handler: j.Handler, Body: j.Body,
-		Due: time.UnixMilli(j.DueMs).UTC(), Location: zone,
+		Due:            time.UnixMilli(j.DueMs).In(time.FixedZone(j.Timezone, int(j.UtcOffsetS))),
 		Timeout:        time.Duration(j.TimeoutMs) * time.Millisecond,
 		KillAfter:      time.Duration(j.KillAfterMs) * time.Millisecond,
 		IdempotencyKey: j.IdempotencyKey,
@@ -169,19 +169,6 @@ func (a *attempt) view(zone *time.Location) plugins.Job {
 			Note:   a.out.note,
 		},
 	}
-}
-
-// zone returns the location called name, UTC when there is none.
-func (e *Executor) zone(name string) *time.Location {
-	if z, ok := e.zones.Load(name); ok {
-		return z.(*time.Location)
-	}
-	z, err := time.LoadLocation(name)
-	if err != nil {
-		z = time.UTC
-	}
-	e.zones.Store(name, z)
-	return z
 }
 
 // encode returns the outputs as JSON, or, when they cannot be kept, a mark in

@@ -41,7 +41,6 @@ type Executor struct {
 	ctx      context.Context
 	stop     context.CancelCauseFunc
 	running  sync.WaitGroup
-	zones    sync.Map // of *time.Location by name: reading one costs more than a job
 
 	mu       sync.Mutex // guards the fields below, and those of attempts
 	attempts map[string]*attempt

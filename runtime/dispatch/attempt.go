@@ -6,6 +6,7 @@ import (
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/runtime/wheel"
+	"github.com/axctl/ax/schedule"
 )
 
 // attempt is one attempt that was handed to an executor and is not gone.
@@ -53,12 +54,16 @@ func (d *Dispatcher) job(h ax.Handover, v *ax.TaskVersion) ax.Job {
 	if len(v.Spec.Schedules) > 0 {
 		zone = v.Spec.Schedules[0].Timezone
 	}
+	offset := 0
+	if location, err := schedule.Zone(zone); err == nil { // the version was compiled, so there is none
+		_, offset = time.UnixMilli(h.DueMs).In(location).Zone()
+	}
 	return ax.Job{
 		BatchNo:    ax.BatchNo(d.cfg.Incarnation, h.ID, h.Attempt),
 		InstanceID: h.ID, Attempt: h.Attempt,
 		Stack: v.Stack, Task: ax.Address(ax.KindTask, v.Name),
 		Handler: v.Spec.Handler.Name, Body: v.Spec.Handler.Body,
-		DueMs: h.DueMs, Timezone: zone,
+		DueMs: h.DueMs, Timezone: zone, UTCOffset: offset,
 		Timeout: v.Spec.Timeout, KillAfter: v.Spec.KillAfter,
 		IdempotencyKey: fmt.Sprintf("%s-%d", d.cfg.Incarnation, h.ID),
 	}

@@ -63,7 +63,7 @@ func account(name string) (user, error) {
 
 // environment is what the package's documentation says, in a fixed order.
 func environment(job sdk.Job, own map[string]string, who user, output string) []string {
-	due := job.Due.In(job.Location)
+	due := job.Due
 	vars := map[string]string{
 		"PATH": defaultPath, "HOME": who.home, "USER": who.name, "LOGNAME": who.name,
 		"SHELL": "/bin/sh", "LANG": "C.UTF-8",

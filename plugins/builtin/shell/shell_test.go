@@ -128,7 +128,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("TMOUT", "5")
 	e := start(t)
 	j := e.Job("shell", body("command", []string{"env"}, "env", map[string]string{"MINE": "it's \"$HOME\"\nand more", "LANG": "de_DE", "AX_TASK": "forged"}))
-	j.Timezone = "Asia/Tokyo"
+	j.Timezone, j.UtcOffsetS = "Asia/Tokyo", 9*3600
 	j.DueMs = time.Date(2026, 3, 1, 15, 30, 0, 0, time.UTC).UnixMilli()
 	res := e.Do(j)
 	got := map[string]string{}

@@ -12,8 +12,9 @@ import (
 func Schema() plugins.Schema {
 	str := []plugins.Type{plugins.String}
 	return plugins.Schema{
-		Handler: "http",
-		Doc:     "Sends one HTTP request and judges the response.",
+		Handler:   "http",
+		Doc:       "Sends one HTTP request and judges the response.",
+		Conflicts: [][]string{{"body", "json"}},
 		Attributes: []plugins.Attribute{
 			{Name: "url", Types: str, Doc: "Where to, http or https."},
 			{Name: "method", Types: str, Optional: true, Default: json.RawMessage(`"GET"`), Enum: []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, Doc: "The request's method."},
