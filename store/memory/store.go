@@ -41,7 +41,8 @@ type Store struct {
 	keys      map[ax.Ref]int64 // by ledger key (a Ref without ID)
 	stretches []ax.SkippedStretch
 	hosts     map[string]ax.Host
-	nextID    int64 // of the next instance
+	tzdata    string // of the host that joined last
+	nextID    int64  // of the next instance
 }
 
 type stack struct {
@@ -109,6 +110,7 @@ func (s *Store) Join(_ context.Context, h ax.Host) error {
 	defer s.mu.Unlock()
 	h.Handlers = slices.Clone(h.Handlers)
 	h.LeftMs = 0
+	s.tzdata = h.TZData
 	s.hosts[h.Name] = h
 	return nil
 }

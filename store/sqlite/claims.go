@@ -64,16 +64,24 @@ func (s *Store) Claim(ctx context.Context, firings []ax.Firing) ([]ax.Claimed, e
 	for _, f := range firings {
 		rows += max(1, len(f.Starts))
 	}
-	err := s.write(ctx, rows, func(t *tx) error {
+	fast := true
+	op := func(t *tx) error {
 		claimed = make([]ax.Claimed, len(firings))
 		for i, f := range firings {
 			var err error
-			if claimed[i], err = claim(t, f); err != nil {
+			if claimed[i], err = claim(t, f, fast); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}
+	err := s.write(ctx, rows, op)
+	if code(err) == codeConstraint {
+		// A slot is used, which compare-and-set makes impossible. Should it ever
+		// be, that firing is lost and no other.
+		fast = false
+		err = s.write(ctx, rows, op)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -86,32 +94,43 @@ type hotRow struct {
 }
 
 // claim accounts for the due slots of one task. Most firings find their task
-// idle and begin at once, so that is tried first, without reading the row; the
-// rule is asked in either case.
-func claim(t *tx, f ax.Firing) (ax.Claimed, error) {
+// idle and begin at once, so with fast that is tried first, without reading the
+// row; the rule is asked in either case.
+func claim(t *tx, f ax.Firing, fast bool) (ax.Claimed, error) {
 	if f.ExpectNextMs == 0 {
 		return ax.Claimed{Lost: true}, nil
 	}
-	if len(f.Starts) == 1 && f.Starts[0].Place != nil && !f.Starts[0].CatchUp && rules.Admit(f.Overlap, 0, 0, 1) == rules.Begin {
+	if fast && len(f.Starts) == 1 && (f.Starts[0].CatchUp || rules.Admit(f.Overlap, 0, 0, 1) == rules.Begin) {
+		st := f.Starts[0]
+		born := ax.Born{Status: ax.StatusPending, Ref: slotRef(f.TaskID, st.DueMs)}
+		active, waiting := 0, 1
+		if st.Place != nil && !st.CatchUp {
+			born.Status, active, waiting = ax.StatusDispatched, 1, 0
+		}
 		n, err := t.exec(`UPDATE task SET next_fire_time = ?, last_slot = MAX(COALESCE(last_slot, 0), ?), lock_version = lock_version + 1,
-				active = active + 1
+				active = ?, waiting = ?
 			WHERE object_id = ? AND lock_version = ? AND next_fire_time = ? AND active = 0 AND waiting = 0 AND max_active > 0
 				AND enabled = 1 AND hold IS NULL`,
-			null(f.NextMs), f.LastSlotMs, f.TaskID, f.ExpectLockVersion, f.ExpectNextMs)
+			null(f.NextMs), f.LastSlotMs, active, waiting, f.TaskID, f.ExpectLockVersion, f.ExpectNextMs)
 		if err != nil {
 			return ax.Claimed{}, err
 		}
 		if n == 1 {
-			born := ax.Born{Status: ax.StatusDispatched, Ref: slotRef(f.TaskID, f.Starts[0].DueMs)}
-			if err := insertDispatched(t, &born.Ref, f.Version, *f.Starts[0].Place); err != nil {
-				return ax.Claimed{}, err
+			if active == 1 {
+				err = insertDispatched(t, &born.Ref, f.Version, *st.Place)
+			} else {
+				err = insertWaiting(t, &born.Ref, waitingRow{f.Version, ax.InstanceSchedule, st.DueMs, f.NowMs})
 			}
-			return ax.Claimed{LockVersion: f.ExpectLockVersion + 1, Born: []ax.Born{born}}, insertSkipped(t, f.TaskID, f.Skipped)
+			if err == nil {
+				err = insertSkipped(t, f.TaskID, f.Skipped)
+			}
+			return ax.Claimed{LockVersion: f.ExpectLockVersion + 1, Born: []ax.Born{born}}, err
 		}
 	}
 	return claimBusy(t, f)
 }
 
+// claimBusy is claim for any task.
 func claimBusy(t *tx, f ax.Firing) (ax.Claimed, error) {
 	var hot *hotRow
 	err := t.query(func(r *row) error {
@@ -144,8 +163,7 @@ func claimBusy(t *tx, f ax.Firing) (ax.Claimed, error) {
 	return c, insertSkipped(t, f.TaskID, f.Skipped)
 }
 
-// slotUsed reports whether a slot of f has an instance. The compare-and-set
-// makes that impossible; if it ever is not, the firing is lost and no other.
+// slotUsed reports whether a slot of f has an instance.
 func slotUsed(t *tx, f ax.Firing) (used bool, err error) {
 	seen := map[int64]bool{}
 	for _, st := range f.Starts {

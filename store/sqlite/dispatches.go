@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/axctl/ax"
 )
@@ -52,33 +53,36 @@ func (s *Store) Dispatch(ctx context.Context, hs []ax.Handover) ([]ax.HandoverRe
 	return results, nil
 }
 
+// dispatch takes the task's place first, which tells most often all there is
+// to know, and gives it back if the instance is not there to take it.
 func dispatch(t *tx, h ax.Handover) (ax.HandoverResult, error) {
-	result := ax.HandoverGone
-	err := t.query(func(r *row) error {
-		manual, held, free := r.flag(), r.flag(), r.flag()
-		switch {
-		case held && !manual:
-			result = ax.HandoverHeld
-		case !free:
-			result = ax.HandoverBlocked
-		default:
-			result = ax.HandedOver
-		}
-		return nil
-	}, `SELECT i.kind = 'manual', t.hold IS NOT NULL, t.active < t.max_active
-		FROM instance i JOIN task t ON t.object_id = i.task_id
-		WHERE i.due_ms = ? AND i.task_id = ? AND i.slot_key = ? AND i.id = ? AND i.attempt = ? AND i.status = 'pending'`,
-		h.DueMs, h.TaskID, h.SlotKey, h.ID, h.Attempt)
-	if err != nil || result != ax.HandedOver {
-		return result, err
-	}
-	_, err = t.exec(`UPDATE instance SET status = 'dispatched', host = ?, boot = ?, executor = ?, assigned_ms = ?4, handed_ms = ?4, deadline_ms = ?5
-		WHERE due_ms = ? AND task_id = ? AND slot_key = ? AND status = 'pending'`,
-		text(h.Host), text(h.Boot), text(h.Executor), h.AtMs, null(h.DeadlineMs), h.DueMs, h.TaskID, h.SlotKey)
+	manual := strings.HasPrefix(h.SlotKey, ax.ManualSlotKey(""))
+	took, err := t.exec(`UPDATE task SET active = active + 1, waiting = waiting - 1
+		WHERE object_id = ? AND active < max_active AND (hold IS NULL OR ?)`, h.TaskID, manual)
 	if err != nil {
 		return "", err
 	}
-	return result, count(t, h.TaskID, +1, -1)
+	if took == 1 {
+		n, err := t.exec(`UPDATE instance SET status = 'dispatched', host = ?, boot = ?, executor = ?,
+				assigned_ms = ?4, handed_ms = ?4, deadline_ms = ?5
+			WHERE due_ms = ? AND task_id = ? AND slot_key = ? AND id = ? AND attempt = ? AND status = 'pending'`,
+			text(h.Host), text(h.Boot), text(h.Executor), h.AtMs, null(h.DeadlineMs), h.DueMs, h.TaskID, h.SlotKey, h.ID, h.Attempt)
+		if err != nil || n == 1 {
+			return ax.HandedOver, err
+		}
+		return ax.HandoverGone, count(t, h.TaskID, -1, +1)
+	}
+	result := ax.HandoverGone
+	err = t.query(func(r *row) error {
+		result = ax.HandoverBlocked
+		if held := r.flag(); held && !manual {
+			result = ax.HandoverHeld
+		}
+		return nil
+	}, `SELECT t.hold IS NOT NULL FROM instance i JOIN task t ON t.object_id = i.task_id
+		WHERE i.due_ms = ? AND i.task_id = ? AND i.slot_key = ? AND i.id = ? AND i.attempt = ? AND i.status = 'pending'`,
+		h.DueMs, h.TaskID, h.SlotKey, h.ID, h.Attempt)
+	return result, err
 }
 
 // Started implements ax.Dispatches.

@@ -361,3 +361,39 @@ func (l lines) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+// A used slot is impossible by compare-and-set; should it ever be, only its
+// own firing is lost.
+func TestUsedSlotIsLost(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, Options{})
+	now := time.Now().UnixMilli()
+	cs := ax.ChangeSet{ApplyID: "one", Stack: "main", NowMs: now}
+	for _, name := range []string{"a", "b"} {
+		cs.Changes = append(cs.Changes, ax.Change{
+			Action: ax.ActionCreate, Kind: ax.KindTask, Name: name, Definition: []byte(`{}`), Hash: "h",
+			Task: &ax.TaskChange{Enabled: true, MaxActive: 1, Overlap: ax.OverlapQueue, Timetable: &ax.Timetable{NextMs: now + 1000}},
+		})
+	}
+	if _, err := s.Apply(t.Context(), cs); err != nil {
+		t.Fatal(err)
+	}
+	err := s.write(t.Context(), 1, func(t *tx) error {
+		ref := slotRef(1, now+1000)
+		return insertWaiting(t, &ref, waitingRow{1, ax.InstanceSchedule, now, now})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var firings []ax.Firing
+	for id := range int64(2) {
+		firings = append(firings, ax.Firing{
+			TaskID: id + 1, Version: 1, ExpectNextMs: now + 1000, ExpectLockVersion: 1, NextMs: now + 2000, LastSlotMs: now + 1000,
+			NowMs: now + 1000, Overlap: ax.OverlapQueue, Starts: []ax.FiringStart{{DueMs: now + 1000}},
+		})
+	}
+	claimed, err := s.Claim(t.Context(), firings)
+	if err != nil || !claimed[0].Lost || claimed[1].Lost {
+		t.Errorf("claims are %+v, %v", claimed, err)
+	}
+}

@@ -140,6 +140,9 @@ func testHosts(f *fixture) {
 		Handlers: []string{"http", "shell"}, StartedMs: f.nowMs,
 	}
 	f.ok(f.Join(f.ctx, one))
+	info, err := f.Info(f.ctx)
+	f.ok(err)
+	equal(f, "zone data", info.TZData, "2026a")
 	f.ok(f.Join(f.ctx, ax.Host{Name: "h0", Boot: "b9", StartedMs: f.nowMs}))
 	f.ok(f.Leave(f.ctx, "h1", "another boot", f.nowMs+1))
 	hosts, err := f.Hosts(f.ctx)
