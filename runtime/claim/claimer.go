@@ -177,6 +177,7 @@ func (c *Claimer) runOnce(ctx context.Context) (time.Duration, error) {
 	live, holds := c.advance(now)
 	if holds {
 		if err := c.endHolds(ctx, now); err != nil {
+			c.putBack(live)
 			return 0, err
 		}
 	}
@@ -218,11 +219,9 @@ func (c *Claimer) advance(now int64) (due []*task, holds bool) {
 
 // load makes the definitions of tasks be there.
 func (c *Claimer) load(ctx context.Context, tasks []*task) error {
-	var keys []ax.VersionKey
-	for _, t := range tasks {
-		if c.versions.get(t.key()) == nil {
-			keys = append(keys, t.key())
-		}
+	keys := make([]ax.VersionKey, len(tasks))
+	for i, t := range tasks {
+		keys[i] = t.key()
 	}
 	return c.versions.load(ctx, keys)
 }
@@ -361,7 +360,7 @@ func (c *Claimer) untilNext() time.Duration {
 	return time.Duration(max(next-c.nowMs(), 0)) * time.Millisecond
 }
 
-// transient reports whether a claim failed for a passing reason.
-func transient(err error) bool {
+// passing reports whether a claim may succeed later.
+func passing(err error) bool {
 	return errors.Is(err, ax.ErrUnavailable) || errors.Is(err, ax.ErrBusy)
 }

@@ -3,6 +3,7 @@ package claim
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -27,7 +28,9 @@ type bench struct {
 	taken         []ax.Handover
 	waits         []ax.Waiting
 	cancels       int
-	lose          bool // claims are lost
+	lose          bool           // claims are lost
+	refused       map[int64]bool // tasks whose hold cannot be ended
+	endsUnread    bool           // ended holds cannot be read
 	unknown       int
 	claims        [][]ax.Firing
 	skipped       map[ax.Reason]int
@@ -51,6 +54,20 @@ func (b *bench) Claim(ctx context.Context, fs []ax.Firing) ([]ax.Claimed, error)
 		return []ax.Claimed{{Lost: true}}, nil
 	}
 	return b.Store.Claim(ctx, fs)
+}
+
+func (b *bench) Resume(ctx context.Context, id int64, tt ax.Timetable, nowMs int64) error {
+	if b.refused[id] {
+		return errors.New("refused")
+	}
+	return b.Store.Resume(ctx, id, tt, nowMs)
+}
+
+func (b *bench) EndingHolds(ctx context.Context, untilMs int64) ([]ax.HeldTask, error) {
+	if b.endsUnread && untilMs <= time.Now().UnixMilli() {
+		return nil, errors.New("unread")
+	}
+	return b.Store.EndingHolds(ctx, untilMs)
 }
 
 func onBench(t *testing.T, body func(b *bench)) {
@@ -310,6 +327,103 @@ func TestHoldEnds(t *testing.T) {
 			t.Errorf("the task does not go on: %v %v", b.waits, b.taken)
 		}
 	})
+}
+
+// hold holds a task until an instant.
+func (b *bench) hold(id int64, until time.Time) {
+	b.t.Helper()
+	if err := b.Hold(b.t.Context(), id, ax.Hold{Kind: ax.HoldPaused, Who: "ann", UntilMs: until.UnixMilli()}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// A hold that cannot be ended keeps neither other holds nor slots that are due
+// at the same instant, is not tried without a pause, and ends when it can.
+func TestHoldThatCannotEnd(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.apply(3, 10, keep)
+		until := time.Now().Add(30 * time.Second)
+		b.hold(1, until)
+		b.hold(2, until)
+		b.refused = map[int64]bool{1: true}
+		b.settle()
+		<-time.After(30 * time.Second)
+		b.settle()
+		fired := func() map[int64]bool {
+			tasks := map[int64]bool{}
+			for _, h := range b.taken {
+				tasks[h.TaskID] = true
+			}
+			return tasks
+		}
+		if got := fired(); got[1] || !got[2] || !got[3] {
+			t.Fatalf("fired %v", got)
+		}
+		b.refused = nil
+		for range 3 {
+			<-time.After(5 * time.Second)
+			b.settle()
+		}
+		if !fired()[1] {
+			t.Error("the hold does not end")
+		}
+	})
+}
+
+// Slots that are due when ended holds cannot be read are claimed afterwards.
+func TestHoldsThatCannotBeRead(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.apply(2, 10, keep)
+		b.hold(1, time.Now().Add(10*time.Second))
+		b.settle()
+		<-time.After(9 * time.Second) // so that no scan is due with the slot
+		b.settle()
+		b.endsUnread = true
+		<-time.After(time.Second)
+		if _, err := b.c.runOnce(t.Context()); err == nil || len(b.taken) != 0 {
+			t.Fatalf("%v, taken %v", err, b.taken)
+		}
+		b.endsUnread = false
+		b.settle()
+		if len(b.taken) != 1 || b.taken[0].TaskID != 2 {
+			t.Errorf("taken %v", b.taken)
+		}
+	})
+}
+
+// specs has any version.
+type specs struct{}
+
+func (specs) TaskVersions(_ context.Context, keys []ax.VersionKey) ([]ax.TaskVersion, error) {
+	vs := make([]ax.TaskVersion, len(keys))
+	for i, k := range keys {
+		vs[i].VersionKey = k
+	}
+	return vs, nil
+}
+
+// Room is made before a load, so what was asked for is there after it.
+func TestVersionsAreThereAfterALoad(t *testing.T) {
+	t.Parallel()
+	vs := newVersions(specs{})
+	for i := range maxVersions {
+		vs.m[ax.VersionKey{ObjectID: int64(i)}] = &version{}
+	}
+	var keys []ax.VersionKey
+	for i := range 3 * versionsRead {
+		keys = append(keys, ax.VersionKey{ObjectID: int64(maxVersions - versionsRead + i)})
+	}
+	if err := vs.load(t.Context(), keys); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys {
+		if vs.get(k) == nil {
+			t.Fatalf("%v is not there", k)
+		}
+	}
+	if len(vs.m) > maxVersions {
+		t.Errorf("%d kept", len(vs.m))
+	}
 }
 
 func TestVersionsAreBounded(t *testing.T) {

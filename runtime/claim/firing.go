@@ -122,7 +122,7 @@ func (c *Claimer) unknown(ctx context.Context, picks []pick, err error) {
 	pause(ctx, c.failures)
 	c.readAgain(ctx, picks)
 	switch {
-	case ctx.Err() != nil || transient(err):
+	case ctx.Err() != nil || passing(err):
 	case len(picks) == 1:
 		c.cfg.Log.Error("a task's claim was refused; it is tried again in a minute", "task", picks[0].task.TaskID, "error", err)
 		if t := picks[0].task; c.tasks[t.TaskID] == t {

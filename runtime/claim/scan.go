@@ -101,8 +101,8 @@ func (c *Claimer) readHolds(ctx context.Context) error {
 	return nil
 }
 
-// endHolds resumes the tasks whose hold has ended. One that moved meanwhile is
-// found again by the next scan.
+// endHolds resumes the tasks whose hold has ended. One that moved meanwhile, or
+// that the store refuses, is found again by the next scan and keeps nobody.
 func (c *Claimer) endHolds(ctx context.Context, now int64) error {
 	held, err := c.cfg.Store.EndingHolds(ctx, now)
 	if err != nil {
@@ -115,6 +115,7 @@ func (c *Claimer) endHolds(ctx context.Context, now int64) error {
 	if err := c.versions.load(ctx, keys); err != nil {
 		return err
 	}
+	ended := false
 	for i, h := range held {
 		if lock, ok := c.quarantined[h.TaskID]; ok && lock == h.LockVersion {
 			continue
@@ -136,13 +137,18 @@ func (c *Claimer) endHolds(ctx context.Context, now int64) error {
 		err := c.cfg.Store.Resume(ctx, h.TaskID, tt, now)
 		switch {
 		case err == nil:
+			ended = true
 			c.cfg.Log.Info("a hold has ended", "task", h.TaskID, "who", h.Hold.Who)
 			c.cfg.Places.OutcomeUnknown() // on_resume may have made rows
 		case errors.Is(err, ax.ErrMoved) || errors.Is(err, ax.ErrConflict) || errors.Is(err, ax.ErrNotFound):
-		default:
+		case ctx.Err() != nil:
 			return err
+		default:
+			c.cfg.Log.Error("a hold cannot be ended; the next scan tries again", "task", h.TaskID, "error", err)
 		}
 	}
-	c.scan.soon = c.scan.soon || len(held) > 0
+	// Only for what can fire now: one that cannot be resumed would be found by
+	// scan after scan, without a pause.
+	c.scan.soon = c.scan.soon || ended
 	return nil
 }

@@ -56,24 +56,27 @@ func (vs *versions) wanted() bool { return len(vs.queue) > 0 }
 // preload reads a part of what is wanted soon.
 func (vs *versions) preload(ctx context.Context) error {
 	n := min(len(vs.queue), versionsRead)
-	keys := make([]ax.VersionKey, 0, n)
-	for _, k := range vs.queue[:n] {
-		if vs.m[k] == nil {
-			keys = append(keys, k)
-		}
-	}
+	keys := vs.queue[:n]
 	vs.queue = vs.queue[n:]
 	return vs.load(ctx, keys)
 }
 
-// load reads versions. One that does not exist stays missing.
+// load makes versions be there, all at once; one that does not exist stays
+// missing. So room is made first: a version that was forgotten to make it must
+// not be taken for one that does not exist.
 func (vs *versions) load(ctx context.Context, keys []ax.VersionKey) error {
-	for chunk := range slices.Chunk(keys, versionsRead) {
+	vs.shrink(len(keys))
+	var missing []ax.VersionKey
+	for _, k := range keys {
+		if vs.m[k] == nil {
+			missing = append(missing, k)
+		}
+	}
+	for chunk := range slices.Chunk(missing, versionsRead) {
 		read, err := vs.store.TaskVersions(ctx, chunk)
 		if err != nil {
 			return err
 		}
-		vs.shrink(len(read))
 		for _, tv := range read {
 			v := &version{TaskVersion: tv}
 			v.timetable, v.err = schedule.Compile(tv.Spec.Schedules)
