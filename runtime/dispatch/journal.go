@@ -117,15 +117,17 @@ func (j *Journal) rewrite(live []ax.Report) error {
 	if err == nil {
 		err = os.Rename(f.Name(), j.path)
 	}
-	if err == nil {
-		err = syncFolder(filepath.Dir(j.path))
-	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("compact report journal: %w", err), f.Close())
 	}
+	// From here on the new file is the one that a start finds, even if the
+	// folder's fsync fails.
 	old := j.file
 	j.file, j.size = f, int64(len(b))
-	return old.Close()
+	if err := errors.Join(syncFolder(filepath.Dir(j.path)), old.Close()); err != nil {
+		return fmt.Errorf("compact report journal: %w", err)
+	}
+	return nil
 }
 
 // read returns the whole records and sets size to their end.
