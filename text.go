@@ -9,22 +9,23 @@ import (
 // cutMark ends a text that was cut.
 const cutMark = "… (cut)"
 
-// CleanText returns s as every store can keep it: valid UTF-8 without NUL
-// (each bad byte becomes U+FFFD) and at most max bytes long, cut on a rune's
-// border with a mark. max must be at least the mark's length.
+// CleanText returns s as every store can keep it: valid UTF-8 without NUL (each
+// NUL and each run of bad bytes becomes U+FFFD) and at most max bytes long, cut
+// on a rune's border with a mark. max must be at least the mark's length.
 func CleanText(s string, max int) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 && len(s) <= max {
 		return s
 	}
-	if len(s) > 2*max {
+	cut := len(s) > 2*max // no more of it is looked at
+	if cut {
 		s = s[:2*max]
 	}
 	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
-	if len(s) <= max {
+	if !cut && len(s) <= max {
 		return s
 	}
-	end := max - len(cutMark)
-	for end > 0 && !utf8.RuneStart(s[end]) {
+	end := min(len(s), max-len(cutMark))
+	for end > 0 && end < len(s) && !utf8.RuneStart(s[end]) {
 		end--
 	}
 	return s[:end] + cutMark

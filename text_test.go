@@ -16,6 +16,7 @@ func TestCleanText(t *testing.T) {
 		{"clean", "exit status 1", "exit status 1"},
 		{"nul and bad bytes", "a\x00b\xff\xfec", "a\uFFFDb\uFFFDc"},
 		{"lone surrogate", "x\xed\xa0\x80y", "x\uFFFDy"},
+		{"long, of bad bytes", strings.Repeat("\xff", 100), "\uFFFD… (cut)"},
 		{"cut on a rune", strings.Repeat("ä", 20), strings.Repeat("ä", 11) + "… (cut)"},
 	}
 	for _, tt := range tests {
