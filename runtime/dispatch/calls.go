@@ -100,7 +100,8 @@ func (d *Dispatcher) hasWork(c call, now int64) bool {
 }
 
 // untilNext returns how long to sleep when nothing comes: until the next timer,
-// flush, sweep or reconciliation.
+// flush, sweep or reconciliation, and not long while an executor is awaited:
+// nothing tells when it is there.
 func (d *Dispatcher) untilNext(now int64) time.Duration {
 	next := now + d.cfg.Scan.Milliseconds()
 	if ms, ok := d.wheel.Next(); ok {
@@ -113,6 +114,11 @@ func (d *Dispatcher) untilNext(now int64) time.Duration {
 	}
 	if len(d.begun) > 0 && !d.busy[callStarted] {
 		next = min(next, d.at[callStarted])
+	}
+	for handler := range d.lines {
+		if !d.draining && !d.cfg.Executors.Offers(handler) {
+			next = min(next, now+offerAgain.Milliseconds()) // nobody tells that it came up
+		}
 	}
 	return time.Duration(max(next-now, 0)) * time.Millisecond
 }

@@ -34,9 +34,20 @@ type host struct {
 	acked   []string
 	cancels []ax.CancelOrder
 	reports chan []ax.Report
+	away    bool // the executor cannot be given jobs
 }
 
-func (h *host) Offers(string) bool { return true }
+func (h *host) Offers(string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.away
+}
+
+func (h *host) setAway(away bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.away = away
+}
 
 func (h *host) Dispatch(jobs []ax.Job) {
 	h.mu.Lock()
@@ -234,6 +245,26 @@ func TestDispatchedRowInNobodysHands(t *testing.T) {
 		h.report(ax.Report{BatchNo: h.given()[0].BatchNo, Kind: ax.ReportEnded, Status: ax.StatusSuccess, StoppedMs: 1})
 		if l := h.life(ref.ID); l.Status != ax.StatusSuccess {
 			t.Errorf("%+v", l)
+		}
+	})
+}
+
+// What waits for an executor starts soon after it is there, though nothing
+// tells of it and nothing else happens.
+func TestExecutorThatComesBack(t *testing.T) {
+	onHost(t, ax.TaskSpec{}, func(h *host) {
+		h.setAway(true)
+		h.trigger()
+		for range 5 {
+			h.pass(1234 * time.Millisecond)
+		}
+		if len(h.given()) != 0 {
+			t.Fatalf("given to nobody: %+v", h.given())
+		}
+		h.setAway(false)
+		h.pass(offerEvery)
+		if len(h.given()) != 1 {
+			t.Errorf("not begun %s after its executor was there", offerEvery)
 		}
 	})
 }

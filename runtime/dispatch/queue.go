@@ -238,6 +238,19 @@ func (d *Dispatcher) advance(handler string, l *line) {
 	delete(d.lines, handler)
 }
 
+// unoffered reports whether instances that have their turn wait for an executor.
+func (d *Dispatcher) unoffered() bool {
+	if d.draining {
+		return false
+	}
+	for handler := range d.lines {
+		if !d.cfg.Executors.Offers(handler) {
+			return true
+		}
+	}
+	return false
+}
+
 // putBack returns an item that was not handed over to its task.
 func (d *Dispatcher) putBack(i *item) {
 	t := d.task(i.TaskID)
