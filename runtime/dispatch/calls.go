@@ -115,10 +115,8 @@ func (d *Dispatcher) untilNext(now int64) time.Duration {
 	if len(d.begun) > 0 && !d.busy[callStarted] {
 		next = min(next, d.at[callStarted])
 	}
-	for handler := range d.lines {
-		if !d.draining && !d.cfg.Executors.Offers(handler) {
-			next = min(next, now+offerAgain.Milliseconds()) // nobody tells that it came up
-		}
+	if d.unoffered() {
+		next = min(next, now+offerEvery.Milliseconds())
 	}
 	return time.Duration(max(next-now, 0)) * time.Millisecond
 }
