@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -77,7 +78,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "-"+f.Name) })
 	var unknown *pflag.NotExistError
-	if asError(err, &unknown) {
+	if errors.As(err, &unknown) {
 		name := "-" + unknown.GetSpecifiedName()
 		d.Summary = fmt.Sprintf("Unknown flag %s", name)
 		d.Detail = suggestion(name, names, cmd.CommandPath()+" -h lists its flags.")

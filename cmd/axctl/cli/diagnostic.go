@@ -16,9 +16,6 @@ func (f faults) Error() string {
 	return fmt.Sprintf("%d faults", len(f))
 }
 
-// asError is errors.As for a pointer type.
-func asError[E error](err error, target *E) bool { return errors.As(err, target) }
-
 // diagnose turns the error a command ended with into what people are told.
 func diagnose(err error) ax.Diagnostics {
 	var all faults

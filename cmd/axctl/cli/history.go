@@ -65,27 +65,13 @@ func (r historyResult) human(s *screen) {
 		case i == len(r.versions)-1 || r.versions[i+1].Deleted:
 			s.line("    + created")
 		default:
-			for _, change := range changedAttributes(r.task.Object, r.versions[i+1].Definition, v.Definition) {
+			// One that this program cannot read is listed without what changed.
+			changes, _ := planner.Attributes(r.versions[i+1].Definition, v.Definition)
+			for _, change := range changes {
 				s.line("    %s", s.attribute(change, ax.ActionUpdate, 0))
 			}
 		}
 	}
-}
-
-// changedAttributes compares two versions as a plan from one to the other does.
-// It is empty when one of them cannot be read by this program.
-func changedAttributes(o ax.Object, before, after json.RawMessage) []planner.AttributeDiff {
-	var spec ax.TaskSpec
-	if err := json.Unmarshal(after, &spec); err != nil {
-		return nil
-	}
-	o.Definition, o.Hash, o.Deleted = before, "", false
-	desired := ax.Configuration{Stack: o.Stack, Definitions: []ax.Definition{{Kind: o.Kind, Name: o.Name, Task: &spec}}}
-	p, err := planner.Diff(desired, ax.StackState{Stack: o.Stack, Objects: []ax.Object{o}}, planner.Options{}, o.WrittenMs)
-	if err != nil || p.Empty() {
-		return nil
-	}
-	return p.Changes[0].Attributes
 }
 
 func dirty(d bool) string {

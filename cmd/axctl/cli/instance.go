@@ -60,7 +60,7 @@ func noInstance(id int64) error {
 	return ax.Diagnostic{
 		Severity: ax.SeverityError,
 		Summary:  fmt.Sprintf("No instance %d in the store", id),
-		Detail:   "axctl instances lists them. Old ones are deleted after the time axd -retain says.",
+		Detail:   "axctl instances lists them.",
 	}
 }
 

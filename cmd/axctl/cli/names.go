@@ -1,7 +1,8 @@
 package cli
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/agext/levenshtein"
@@ -22,11 +23,8 @@ func nearest(got string, names []string) []string {
 			near = append(near, scored{name, far})
 		}
 	}
-	sort.Slice(near, func(i, j int) bool {
-		if near[i].far != near[j].far {
-			return near[i].far < near[j].far
-		}
-		return near[i].name < near[j].name
+	slices.SortFunc(near, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(a.far, b.far), cmp.Compare(a.name, b.name))
 	})
 	var out []string
 	for _, n := range near[:min(len(near), 3)] {

@@ -45,8 +45,8 @@ func planCommand(c *call) *cobra.Command {
 }
 
 func (c *call) plan(ctx context.Context, a planArgs) error {
-	if a.next < 1 || a.next > 1000 {
-		return ax.Diagnostic{Severity: ax.SeverityError, Summary: fmt.Sprintf("-next=%d is not from 1 to 1000", a.next)}
+	if a.next < 1 || a.next > planner.MaxNext {
+		return ax.Diagnostic{Severity: ax.SeverityError, Summary: fmt.Sprintf("-next=%d is not from 1 to %d", a.next, planner.MaxNext)}
 	}
 	d, err := c.draft(ctx, a)
 	if err != nil {

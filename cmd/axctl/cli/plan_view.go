@@ -105,7 +105,7 @@ func (s *screen) change(ch planner.PlannedChange, wide int) {
 }
 
 // shownAttributes leaves out what nobody wrote: of a new object the defaults of
-// its handler's body, and the hash of the schema.
+// its handler's body.
 func shownAttributes(ch planner.PlannedChange) []planner.AttributeDiff {
 	if ch.Action != ax.ActionCreate {
 		return ch.Attributes
@@ -114,7 +114,7 @@ func shownAttributes(ch planner.PlannedChange) []planner.AttributeDiff {
 	var shown []planner.AttributeDiff
 	for _, a := range ch.Attributes {
 		key, inBody := strings.CutPrefix(a.Path, "handler.")
-		if inBody && (key == "schema_hash" || bytes.Equal(defaults[key], a.After)) {
+		if inBody && bytes.Equal(defaults[key], a.After) {
 			continue
 		}
 		shown = append(shown, a)
@@ -129,12 +129,9 @@ func handlerDefaults(ch planner.PlannedChange) map[string]json.RawMessage {
 	if json.Unmarshal(ch.Definition, &spec) != nil {
 		return defaults
 	}
-	for _, s := range schemas.All() {
-		if s.Handler == spec.Handler.Name {
-			for _, a := range s.Attributes {
-				defaults[a.Name] = a.Default
-			}
-		}
+	s, _ := schemas.Find(spec.Handler.Name)
+	for _, a := range s.Attributes {
+		defaults[a.Name] = a.Default
 	}
 	return defaults
 }

@@ -28,7 +28,6 @@ const (
 	red    style = "31"
 	green  style = "32"
 	yellow style = "33"
-	faint  style = "2"
 )
 
 // paint returns text in a style, where there are styles.

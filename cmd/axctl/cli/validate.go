@@ -1,9 +1,8 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/config"
-	"github.com/axctl/ax/plugins"
 	"github.com/axctl/ax/plugins/builtin/schemas"
 )
 
@@ -31,7 +29,10 @@ func (a *sourceArgs) register(flags *pflag.FlagSet) {
 // load reads the configuration that the arguments name. Its diagnostics are an
 // error when one of them is, else warnings.
 func (c *call) load(a sourceArgs) (*ax.Configuration, ax.Diagnostics, error) {
-	options := config.Options{Vars: map[string]string{}, Env: c.env.Environ, Strict: a.strict}
+	options := config.Options{
+		Vars: map[string]string{}, Env: c.env.Environ, Strict: a.strict,
+		Schemas: schemas.Find, HandlerNames: schemas.Names(),
+	}
 	for _, text := range a.vars {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
@@ -46,12 +47,6 @@ func (c *call) load(a sourceArgs) (*ax.Configuration, ax.Diagnostics, error) {
 	for _, file := range a.varFiles {
 		options.VarFiles = append(options.VarFiles, c.path(file))
 	}
-	known := map[string]plugins.Schema{}
-	for _, s := range schemas.All() {
-		known[s.Handler] = s
-	}
-	options.Schemas = func(handler string) (plugins.Schema, bool) { s, ok := known[handler]; return s, ok }
-	options.HandlerNames = slices.Sorted(maps.Keys(known))
 	path := c.dir
 	if a.path != "" {
 		path = c.path(a.path)
@@ -83,7 +78,7 @@ func validateCommand(c *call) *cobra.Command {
 
 func (c *call) validate(a sourceArgs) error {
 	conf, found, err := c.load(a)
-	if all := faults(nil); asError(err, &all) && c.globals.json {
+	if all := faults(nil); errors.As(err, &all) && c.globals.json {
 		if err := c.print(validateResult{found: ax.Diagnostics(all)}); err != nil {
 			return err
 		}

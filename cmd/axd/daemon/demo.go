@@ -10,7 +10,6 @@ import (
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/config"
 	"github.com/axctl/ax/planner"
-	"github.com/axctl/ax/plugins"
 	"github.com/axctl/ax/plugins/builtin/schemas"
 	"github.com/axctl/ax/store"
 	"github.com/axctl/ax/store/check"
@@ -18,19 +17,10 @@ import (
 )
 
 // Prepare makes the store of cfg and applies one file to it, for axd -demo; env
-// gives AX_VAR_NAME=value.
-// Diagnostics come back as one error with file:line each.
+// gives AX_VAR_NAME=value. Diagnostics come back as one error with file:line
+// each.
 func Prepare(ctx context.Context, cfg Config, file string, env []string) (*ax.Configuration, error) {
-	known := map[string]plugins.Schema{}
-	var names []string
-	for _, s := range schemas.All() {
-		known[s.Handler] = s
-		names = append(names, s.Handler)
-	}
-	desired, diags := config.Load(file, config.Options{
-		Env: env, HandlerNames: names,
-		Schemas: func(name string) (plugins.Schema, bool) { s, ok := known[name]; return s, ok },
-	})
+	desired, diags := config.Load(file, config.Options{Env: env, Schemas: schemas.Find, HandlerNames: schemas.Names()})
 	if diags.HasErrors() {
 		return nil, diagnosticsError(diags)
 	}
