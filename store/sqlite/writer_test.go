@@ -130,7 +130,8 @@ func TestBatchIsBounded(t *testing.T) {
 
 func TestBusyEnds(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, Options{BusyTimeout: 30 * time.Millisecond})
+	s := newStore(t, Options{})
+	s.writer.busy = 30 * time.Millisecond
 	lock(t, s)
 	err := join(t.Context(), s, "h1")
 	var hint *ax.HintError

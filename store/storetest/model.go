@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"testing"
 	"time"
 
@@ -124,17 +125,17 @@ func (p *pair) rows(s Store) map[string]string {
 	st, err := s.ReadStack(p.ctx, "main")
 	st.StoreID = ""
 	put("stack", st, err)
-	for _, o := range st.Objects {
-		versions, err := s.Versions(p.ctx, o.ID)
-		put("versions of "+o.Name, versions, err)
-		stretches, err := s.Stretches(p.ctx, o.ID, 1000)
-		put("stretches of "+o.Name, stretches, err)
-	}
-	instances, err := s.Instances(p.ctx, ax.InstanceFilter{Limit: 1000})
-	put("instances", instances, err)
-	for _, in := range instances {
-		life, err := s.Instance(p.ctx, in.ID)
-		put(fmt.Sprintf("instance %d", in.ID), life, err)
+	err = s.Audit(p.ctx, func(r ax.Records) error {
+		put("objects", collect(p, r.Objects()), nil)
+		put("versions", collect(p, r.Versions()), nil)
+		put("instances", collect(p, r.Instances()), nil)
+		put("attempts", collect(p, r.Attempts()), nil)
+		put("transitions", collect(p, r.Transitions()), nil)
+		put("slots", collect(p, r.Slots()), nil)
+		return nil
+	})
+	if err != nil {
+		p.Fatal(err)
 	}
 	due, err := s.DueTasks(p.ctx, p.nowMs+minute, ax.DueCursor{}, 100)
 	put("due tasks", due, err)
@@ -151,6 +152,17 @@ func (p *pair) rows(s Store) map[string]string {
 	counts, err := s.Counts(p.ctx)
 	put("counts", counts, err)
 	return rows
+}
+
+func collect[T any](p *pair, rows iter.Seq2[T, error]) []T {
+	var all []T
+	for row, err := range rows {
+		if err != nil {
+			p.Fatal(err)
+		}
+		all = append(all, row)
+	}
+	return all
 }
 
 func (p *pair) number(name string, from, to int) int { return rapid.IntRange(from, to).Draw(p.T, name) }
