@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"bytes"
+	"database/sql"
 	"errors"
 	"os"
 	"os/exec"
@@ -195,6 +196,46 @@ func TestReadOnly(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// What a program that was killed while it made the store has left is undone, also
+// by a program that only reads: then there is no store yet.
+func TestOpenAfterAKilledMaker(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	being := filepath.Join(dir, "being-made.db")
+	db, err := sql.Open("sqlite", "file:"+being+"?_pragma=cache_size(2)&_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	// More than the cache holds, so that pages are in the file before a commit.
+	_, err = tx.ExecContext(t.Context(), `CREATE TABLE half AS
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i, hex(randomblob(500)) FROM n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "ax.db")
+	for _, suffix := range []string{"", "-journal"} {
+		content, err := os.ReadFile(being + suffix)
+		if err != nil || len(content) == 0 {
+			t.Fatalf("%s: %d bytes, %v", suffix, len(content), err)
+		}
+		write(t, path+suffix, content)
+	}
+	refused(t, path, sqlite.Options{ReadOnly: true}, ax.ErrNoStore, "no store at "+path)
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -130,6 +130,9 @@ func (s *Store) open(ctx context.Context, o Options) error {
 		path: s.path, intact: s.intact, busy: o.BusyTimeout, patience: defaultPatience, now: s.now, log: s.log,
 		open: s.openWriter, token: make(chan struct{}, 1),
 	}
+	if s.reads {
+		s.undo()
+	}
 	// A store that another process makes, recovers or closes is locked for a
 	// moment.
 	err = s.writer.retry(ctx, func() (err error) {
@@ -151,12 +154,30 @@ func (s *Store) openWriter() (*conn, error) {
 		fmt.Sprintf("cache_size(-%d)", writerCache), fmt.Sprintf("journal_size_limit(%d)", walBytes), "busy_timeout(0)"))
 }
 
-// dsn returns the address of a connection with these pragmas.
-func (s *Store) dsn(pragmas ...string) string {
-	mode := "rw"
-	if s.reads {
-		mode = "ro"
+// undo takes back what a process that was killed while it made the store has
+// left, which a connection that only reads may not. Where this cannot be done
+// either, opening tells why.
+func (s *Store) undo() {
+	if _, err := os.Stat(s.path + "-journal"); err != nil {
+		return
 	}
+	c, err := openConn(s.address("rw", "busy_timeout(0)"))
+	if err != nil {
+		return
+	}
+	_ = c.query(context.Background(), func(*row) error { return nil }, `SELECT count(*) FROM sqlite_schema`)
+	_ = c.close()
+}
+
+// dsn returns the address of a connection of this store with these pragmas.
+func (s *Store) dsn(pragmas ...string) string {
+	if s.reads {
+		return s.address("ro", pragmas...)
+	}
+	return s.address("rw", pragmas...)
+}
+
+func (s *Store) address(mode string, pragmas ...string) string {
 	q := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_dqs": {"0"}, "_pragma": pragmas}
 	return (&url.URL{Scheme: "file", Path: s.path, RawQuery: q.Encode()}).String()
 }
