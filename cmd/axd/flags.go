@@ -96,7 +96,7 @@ func parseFlags(args []string, env func(string) (string, bool), out io.Writer) (
 
 func (f flags) config(log *slog.Logger) daemon.Config {
 	return daemon.Config{
-		StoreURL: f.store, DataDir: f.data, Listen: f.listen, Name: f.name, Version: version,
+		StoreURL: f.store, DataDir: f.data, Listen: f.listen, Name: f.name, Version: programVersion(),
 		Pools: f.pools, Tick: f.tick, Scan: f.scan, Grace: f.grace, Log: log,
 	}
 }

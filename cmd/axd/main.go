@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/axctl/ax"
@@ -17,8 +18,20 @@ import (
 	"github.com/axctl/ax/plugins/builtin"
 )
 
-// version is set by the Makefile.
-var version = "unknown"
+// version is set by the linker.
+var version string
+
+// programVersion returns the version that the linker was given, or what Go
+// itself knows.
+func programVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
+}
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -33,10 +46,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		return fail(stderr, err)
 	case f.version:
-		fmt.Fprintf(stdout, "axd %s\ntzdata %s\n", version, daemon.TZDataVersion())
+		fmt.Fprintf(stdout, "axd %s\ntzdata %s\n", programVersion(), daemon.TZDataVersion())
 		return 0
 	}
-	ctx, drain, stop := signals(stderr)
+	ctx, drain, stop := signals()
 	defer stop()
 	if f.demo != "" {
 		return fail(stderr, demo(ctx, drain, f, stdout, stderr))
@@ -51,7 +64,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 // signals returns a context that the second SIGTERM or SIGINT ends, and one
 // that the first ends.
-func signals(stderr io.Writer) (ctx, drain context.Context, stop func()) {
+func signals() (ctx, drain context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	drain, begin := context.WithCancel(ctx)
 	c := make(chan os.Signal, 2)

@@ -29,8 +29,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Config is all that axd's flags say. The zero value of a field means its
-// default, as DefaultX say.
+// Config is all that axd's flags say, and what tests and the demo put in the
+// place of the real thing. StoreURL and Log are required; the zero value of any
+// other field means its default.
 type Config struct {
 	StoreURL string // sqlite:PATH
 	DataDir  string // default: ax.data beside the store
@@ -40,8 +41,8 @@ type Config struct {
 	Name     string // default: the machine's host name
 	Version  string
 	Pools    map[string]int // handler → places
-	Tick     time.Duration
-	Scan     time.Duration
+	Tick     time.Duration  // default runtime's
+	Scan     time.Duration  // default runtime's
 	// Grace is how long a drain waits for running attempts; default DefaultGrace.
 	Grace time.Duration
 	// Executors are the processes that run handlers; default: the built-in
@@ -161,7 +162,7 @@ func (d *Daemon) wire() error {
 
 	writer, err := logs.NewWriter(d.cfg.DataDir)
 	if err != nil {
-		return err
+		return ax.WithHint(err, "see that this user may write the data folder %s, and that its disk has space", d.cfg.DataDir)
 	}
 	d.onClose(func() { _ = writer.Close() })
 

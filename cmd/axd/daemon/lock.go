@@ -22,7 +22,7 @@ const (
 func lockFile(path, what string) (release func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", what, err)
+		return nil, ax.WithHint(fmt.Errorf("lock %s: %w", what, err), "see that this user may write %s", path)
 	}
 	// axctl looks for a moment whether the lock is free; that is no other axd.
 	for try := 0; ; try++ {

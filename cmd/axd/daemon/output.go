@@ -10,31 +10,44 @@ import (
 )
 
 // output writes what attempts print to segment files. A full disk costs output,
-// never an attempt: what could not be written is counted, and the next chunk
-// that can be written is preceded by a note that says so.
+// never an attempt: what could not be written is counted, and the first batch
+// that can be written begins with a note for each attempt that says so.
 type output struct {
-	w   *logs.Writer
+	w   appender
 	log *slog.Logger
 
-	mu     sync.Mutex      // guards missed: chunks come from several executors
-	missed map[int64]int64 // instance → bytes not written
+	mu     sync.Mutex        // guards missed: chunks come from several executors
+	missed map[attempt]int64 // bytes not written
 }
 
-func newOutput(w *logs.Writer, log *slog.Logger) *output {
-	return &output{w: w, log: log, missed: map[int64]int64{}}
+// appender is a logs.Writer.
+type appender interface{ Append([]logs.Chunk) error }
+
+type attempt struct {
+	instance int64
+	number   int
+}
+
+// maxMissed is how many attempts are remembered to have lost output.
+const maxMissed = 10_000
+
+func newOutput(w appender, log *slog.Logger) *output {
+	return &output{w: w, log: log, missed: map[attempt]int64{}}
 }
 
 func (o *output) write(chunks []host.OutputChunk) {
+	if len(chunks) == 0 {
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	batch := make([]logs.Chunk, 0, len(chunks))
+	batch := make([]logs.Chunk, 0, len(o.missed)+len(chunks))
+	for a, n := range o.missed {
+		batch = append(batch, logs.Chunk{
+			Instance: a.instance, Attempt: a.number, Stream: logs.Note, AtMs: chunks[0].AtMs, Data: missedNote(n),
+		})
+	}
 	for _, c := range chunks {
-		if n := o.missed[c.Instance]; n > 0 {
-			batch = append(batch, logs.Chunk{
-				Instance: c.Instance, Attempt: c.Attempt, Stream: logs.Note, AtMs: c.AtMs,
-				Data: missedNote(n),
-			})
-		}
 		batch = append(batch, logs.Chunk{Instance: c.Instance, Attempt: c.Attempt, Stream: stream(c.Stream), AtMs: c.AtMs, Data: c.Data})
 	}
 	if err := o.w.Append(batch); err != nil {
@@ -42,7 +55,10 @@ func (o *output) write(chunks []host.OutputChunk) {
 			o.log.Error("output is not kept: attempts go on without it", "error", err, "hint", "free space in the data folder")
 		}
 		for _, c := range chunks {
-			o.missed[c.Instance] += int64(len(c.Data))
+			a := attempt{c.Instance, c.Attempt}
+			if _, known := o.missed[a]; known || len(o.missed) < maxMissed {
+				o.missed[a] += int64(len(c.Data))
+			}
 		}
 		return
 	}
