@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	ax "github.com/axctl/ax"
+	"github.com/axctl/ax"
 	"github.com/axctl/ax/plugins"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	ax "github.com/axctl/ax"
+	"github.com/axctl/ax"
 )
 
 // errorf reports a fault at rng, in the object that is being decoded.

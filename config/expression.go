@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	ax "github.com/axctl/ax"
+	"github.com/axctl/ax"
 )
 
 // decoder reads blocks of one file. It keeps where it is, so that what it

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"golang.org/x/sync/errgroup"
 
-	ax "github.com/axctl/ax"
+	"github.com/axctl/ax"
 	"github.com/axctl/ax/plugins"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	ax "github.com/axctl/ax"
+	"github.com/axctl/ax"
 )
 
 // reader reads the attributes of one body. Its methods leave their target as

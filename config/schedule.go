@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	ax "github.com/axctl/ax"
+	"github.com/axctl/ax"
 	"github.com/axctl/ax/schedule"
 )
 

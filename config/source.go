@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
-	ax "github.com/axctl/ax"
+	"github.com/axctl/ax"
 )
 
 const (

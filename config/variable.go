@@ -12,7 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
-	ax "github.com/axctl/ax"
+	"github.com/axctl/ax"
 )
 
 // sensitive marks values that may not be stored or shown.

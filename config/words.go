@@ -9,7 +9,7 @@ import (
 
 	"github.com/agext/levenshtein"
 
-	ax "github.com/axctl/ax"
+	"github.com/axctl/ax"
 )
 
 // words are the names that may stand in one kind of body.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/agext/levenshtein"
 
-	ax "github.com/axctl/ax"
+	"github.com/axctl/ax"
 	"github.com/axctl/ax/plugins"
 )
 

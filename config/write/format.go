@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 
-	ax "github.com/axctl/ax"
+	"github.com/axctl/ax"
 )
 
 // maxPasses bounds how often the formatter is applied until nothing moves.
