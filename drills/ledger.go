@@ -13,12 +13,6 @@ import (
 	_ "modernc.org/sqlite" // the drill asks with plain SQL, as an operator would
 )
 
-// question is one SQL question that the store must answer with no row.
-type question struct {
-	about string
-	sql   string
-}
-
 // doubledSQL and lostSQL are asked of a store whose tasks all fire each second.
 const (
 	doubledSQL = `SELECT task_id, slot_key, count(*) FROM instance WHERE slot_key LIKE 's:%' GROUP BY 1, 2 HAVING count(*) > 1`
