@@ -107,7 +107,7 @@ type Instance struct {
 	DeadlineMs int64
 	ErrorClass ErrorClass
 	Error      string // valid UTF-8, at most MaxErrorBytes
-	Output     json.RawMessage
+	Outputs    json.RawMessage
 	// OutputBytes is what the attempt printed, OutputDropped what of it was
 	// not kept.
 	OutputBytes   int64

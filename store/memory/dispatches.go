@@ -192,7 +192,7 @@ func (s *Store) end(in *instance, e ax.Ending, status ax.Status, cause ax.Cause)
 	in.StartedMs = cmp.Or(e.StartedMs, in.StartedMs)
 	in.EndedMs = cmp.Or(e.EndedMs, e.NowMs)
 	in.ErrorClass, in.Error = e.ErrorClass, ax.CleanText(e.Error, ax.MaxErrorBytes)
-	in.Output, in.OutputBytes, in.OutputDropped = outputs(e.Outputs), e.OutputBytes, e.OutputDropped
+	in.Outputs, in.OutputBytes, in.OutputDropped = outputs(e.Outputs), e.OutputBytes, e.OutputDropped
 	if cause != "" {
 		in.note(e.NowMs, ax.StatusDispatched, status, "dispatch", cause, e.Detail)
 	}

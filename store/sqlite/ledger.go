@@ -20,7 +20,7 @@ func scanInstance(r *row) ax.Instance {
 		StoppedMs: r.int64(), DeadlineMs: r.int64(), ErrorClass: ax.ErrorClass(r.text()), Error: r.text(),
 	}
 	if out := r.text(); out != "" {
-		in.Output = json.RawMessage(out)
+		in.Outputs = json.RawMessage(out)
 	}
 	in.OutputBytes, in.OutputDropped = r.int64(), r.int64()
 	return in

@@ -239,11 +239,11 @@ func testDirtyText(f *fixture) {
 	e = f.ending(good.Ref, 1, ax.StatusSuccess)
 	e.Outputs = []byte(`{"rows":7}`)
 	f.finish(e)
-	equal(f, "outputs", string(f.life(good.ID).Output), `{"rows":7}`)
+	equal(f, "outputs", string(f.life(good.ID).Outputs), `{"rows":7}`)
 	bad = f.fire(a, nil)
 	e = f.ending(bad.Ref, 1, ax.StatusSuccess)
 	e.Outputs = []byte(`{"rows":`)
 	f.finish(e)
 	l = f.wantStatus(bad.ID, ax.StatusSuccess)
-	equal(f, "outputs that are no JSON", len(l.Output), 0)
+	equal(f, "outputs that are no JSON", len(l.Outputs), 0)
 }

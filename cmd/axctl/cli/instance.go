@@ -251,7 +251,7 @@ func (r instanceResult) json() document {
 	doc := instanceJSON(r.life.InstanceRow, r.incarnation, r.zone)
 	doc["cancel_by"] = orNil(r.life.CancelBy)
 	doc["output_bytes"] = r.life.OutputBytes
-	doc["outputs"] = orNull(r.life.Output)
+	doc["outputs"] = orNull(r.life.Outputs)
 	doc["deadline"], doc["deadline_ms"] = stamp(r.life.DeadlineMs, r.zone), stampMs(r.life.DeadlineMs)
 	events := []document{}
 	for _, h := range happenings(r.life) {
