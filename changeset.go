@@ -32,7 +32,7 @@ type ChangeSet struct {
 	Changes      []Change
 }
 
-// Revision says who applied what and from where.
+// Revision says who applied what and from where: the row of an apply.
 type Revision struct {
 	ApplyID    string
 	Stack      string

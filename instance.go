@@ -83,8 +83,8 @@ func ScheduleSlotKey(dueMs int64) string { return "s:" + strconv.FormatInt(dueMs
 // ManualSlotKey returns the slot key of a manual start; uid is a fresh UUID.
 func ManualSlotKey(uid string) string { return "m:" + uid }
 
-// Instance is one execution's row, from birth to final state. Instants are ms
-// since epoch UTC; 0 means "not yet".
+// Instance is one execution's row, from birth to final state, and as wide as
+// that. Instants are ms since epoch UTC; 0 means "not yet".
 type Instance struct {
 	Ref
 	Version   int // of the definition it was born with and keeps

@@ -305,7 +305,7 @@ type Started struct {
 }
 
 // Ending says how an attempt ended, or (Status empty) that the processes of an
-// attempt that ended before are gone now.
+// attempt that ended before are gone now. It is as wide as what it writes.
 type Ending struct {
 	Ref
 	Attempt int
@@ -383,7 +383,8 @@ type Host struct {
 	LeftMs    int64 // 0: it has not stopped cleanly
 }
 
-// Queries is all that is read for people. Every answer is one snapshot.
+// Queries is all that is read for people. Every answer is one snapshot. It has
+// more than six methods because it has one kind of consumer, which shows them.
 type Queries interface {
 	Info(ctx context.Context) (StoreInfo, error)
 	// Objects returns objects of a stack ("" all), deleted ones too.

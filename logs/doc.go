@@ -16,5 +16,5 @@
 // stream, instant) and the bytes as they were printed. A segment's name begins
 // with its first instant in ms, so a reader opens only the segments of the time
 // an instance ran, and of those only the part that the index names. A segment
-// that was never closed has no index and is read whole; Open closes it.
+// that was never closed has no index and is read whole; NewWriter closes it.
 package logs

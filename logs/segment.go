@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -64,10 +65,7 @@ func segments(root string) ([]segment, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b segment) int {
-		if a.seq != b.seq {
-			return int(a.seq - b.seq)
-		}
-		return int(a.startMs - b.startMs)
+		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.startMs, b.startMs))
 	})
 	return all, nil
 }

@@ -195,7 +195,6 @@ func (z *zone) at(t int64) stretch {
 // instant maps a wall reading to the instant that shows it first, or, when it
 // is skipped, to the first instant after the jump; skipped says so.
 func (z *zone) instant(wall int64) (t int64, skipped bool) {
-	const day = 86_400
 	s := z.at(wall - 2*day) // no offset is as long as that
 	for {
 		switch {

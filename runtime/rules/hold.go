@@ -46,8 +46,7 @@ func (b Backlog) Account(tt Timetable, lastSlotMs int64, t *ax.Timetable) {
 // usual, and misfires if nobody claimed them. Ending the hold of a disabled
 // task moves nothing; the disabled stretch goes on.
 //
-// It takes what Backlog takes apart, because claim, planner and axctl hold
-// exactly these.
+// It takes apart what Backlog holds, because claim and axctl have exactly these.
 func Resume(tt Timetable, m ax.MisfireSpec, version int, taskID int64, row ax.TaskRow,
 	fingerprint string, reason ax.Reason, nowMs int64,
 ) ax.Timetable {

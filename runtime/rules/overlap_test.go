@@ -68,7 +68,7 @@ func TestAdmit(t *testing.T) {
 }
 
 // Firing after firing on a task whose counters only grow, live never exceeds
-// what runtime.md allows, and only free places are begun in.
+// what the policy allows, and only free places are begun in.
 func TestAdmitProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

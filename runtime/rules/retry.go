@@ -17,9 +17,9 @@ type Failure struct {
 }
 
 // Retry says whether another attempt follows f, and the earliest instant it
-// may start. Three levels (runtime.md, Failure): transient and what else
-// retry.on names back off exponentially; resource waits max_interval; permanent
-// and cancelled never retry. A lost attempt of a task that is not idempotent is
+// may start. There are three levels: transient and what else retry.on names
+// back off exponentially; resource waits max_interval; permanent and cancelled
+// never retry. A lost attempt of a task that is not idempotent is
 // never run again, since its end is unknown.
 func Retry(r ax.RetrySpec, idempotent bool, f Failure, nowMs int64) (notBeforeMs int64, again bool) {
 	switch {
