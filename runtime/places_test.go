@@ -102,7 +102,7 @@ func TestJobSaysWhatTheTaskSays(t *testing.T) {
 		id := w.rows("a")[0].ID
 		want := ax.Job{
 			BatchNo: ax.BatchNo(w.cfg.Incarnation, id, 1), InstanceID: id, Attempt: 1, Stack: "s", Task: "task.a",
-			Handler: "work", DueMs: j.DueMs, Timezone: "Asia/Shanghai", Timeout: 5000, KillAfter: 2000,
+			Handler: "work", DueMs: j.DueMs, Timezone: "Asia/Shanghai", UTCOffset: 8 * 3600, Timeout: 5000, KillAfter: 2000,
 			IdempotencyKey: fmt.Sprintf("%s-%d", w.cfg.Incarnation, id),
 		}
 		if string(j.Body) != `{"command":"x"}` {

@@ -332,8 +332,6 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 		t.Errorf("a handler that may still come: %+v", r)
 	}
 	b.until("a crash loop", func() bool { return strings.Contains(b.log.String(), "executor in a crash loop") })
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	for executor, want := range map[string]string{
 		"exits":          `error="exit status 3 before its handshake" stderr="cannot go on: no license\n"`,
 		"silent":         `error="no handshake within 1.5s"`,
@@ -343,14 +341,17 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 		"not_executable": "permission denied",
 		"other":          `error="exit status 0 before its handshake"`,
 	} {
-		found := false
-		for line := range strings.Lines(b.log.String()) {
-			found = found || strings.Contains(line, "executor="+executor+" ") && strings.Contains(line, want)
-		}
-		if !found {
-			t.Errorf("%s: the log does not say %s", executor, want)
-		}
+		b.until(executor+" in the log: "+want, func() bool {
+			for line := range strings.Lines(b.log.String()) {
+				if strings.Contains(line, "executor="+executor+" ") && strings.Contains(line, want) {
+					return true
+				}
+			}
+			return false
+		})
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, what := range []string{"executor ended", "executor in a crash loop"} {
 		if n := strings.Count(b.log.String(), `level=ERROR msg="`+what+`" executor=exits`); n > 1 {
 			t.Errorf("%q is logged %d times", what, n)
