@@ -184,6 +184,10 @@ func testTimetable(f *fixture) {
 	exact.Changes[0].Task.Timetable.ExpectLockVersion--
 	_, err := f.Apply(f.ctx, exact)
 	f.fails(err, ax.ErrMoved)
+	again := move(false) // a slot that was used would be used again
+	again.Changes[0].Task.Timetable.NextMs = born.DueMs
+	_, err = f.Apply(f.ctx, again)
+	f.fails(err, ax.ErrMoved)
 	// A slot that is due and not claimed would be lost.
 	f.nowMs += minute
 	late := move(false)
