@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -62,7 +63,8 @@ func (l *looper) fire(ctx context.Context, n int, limit time.Duration) (int, err
 	for done < n && time.Since(begin) < limit {
 		es, err := l.claim(ctx, min(loopBatch, n-done))
 		if err != nil {
-			return done, err
+			close(claimed)
+			return done, errors.Join(err, <-failed)
 		}
 		select {
 		case claimed <- es:

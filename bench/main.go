@@ -1,6 +1,6 @@
 // Command bench measures ax and prints ratios between two things measured in
 // the same run: absolute figures swing by a factor of two on shared machines.
-// Nothing here judges; targets stand in the design, results in the notes.
+// Nothing here judges.
 package main
 
 import (
@@ -28,6 +28,7 @@ type line struct {
 	run  func(context.Context, *bench) error
 }
 
+// lines is the list, in the order in which they run.
 var lines = []line{
 	{"next", "Schedule.Next against robfig/cron on the same expressions", benchNext},
 	{"plan", "validate, plan and apply of 10,000 tasks against bare parsing and inserting", benchPlan},
@@ -111,7 +112,7 @@ func run() error {
 	return nil
 }
 
-// row prints aligned cells.
+// rows prints aligned cells.
 func rows(print func(w *tabwriter.Writer)) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	print(w)

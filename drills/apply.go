@@ -11,7 +11,7 @@ import (
 	"github.com/axctl/ax/store/check"
 )
 
-// applyTasks is how many tasks each apply of the drill changes, in thousands.
+// applyTasks is how many tasks each apply of the drill changes: some thousands.
 const applyTasks = 3000
 
 // killApply kills axctl apply at random moments: after each kill all

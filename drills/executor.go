@@ -46,19 +46,7 @@ func killExecutor(ctx context.Context, s *stage) (report, error) {
 		}
 		rep.worst = max(rep.worst, time.Since(before))
 	}
-	if err := sleep(ctx, 3*time.Second); err != nil {
-		return rep, err
-	}
-	if err := d.signal(syscall.SIGTERM); err != nil {
-		return rep, err
-	}
-	if err := d.wait(40 * time.Second); err != nil {
-		return rep, err
-	}
-	if err := s.gone(ctx, endWithin); err != nil {
-		return rep, err
-	}
-	return rep, s.audit(ctx, &rep)
+	return rep, s.end(ctx, d, &rep)
 }
 
 // awaitExecutor returns the pid of the running executor of that name.

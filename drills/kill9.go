@@ -37,12 +37,17 @@ task "drill" {
 	return err
 }
 
-// settle lets a last axd catch up, drains it, and audits.
+// settle runs a last axd to its end.
 func (s *stage) settle(ctx context.Context, rep *report) error {
 	d, err := s.start()
 	if err != nil {
 		return err
 	}
+	return s.end(ctx, d, rep)
+}
+
+// end gives axd a moment to catch up, drains it, and audits.
+func (s *stage) end(ctx context.Context, d *daemon, rep *report) error {
 	if err := sleep(ctx, 4*time.Second); err != nil {
 		return err
 	}

@@ -27,10 +27,13 @@ WHERE next_ms - due_ms > 1000 AND (next_ms - due_ms) / 1000 - 1 > (
 	openSQL = `SELECT id, status FROM instance WHERE status = 'dispatched' OR handed_ms IS NOT NULL AND stopped_ms IS NULL AND status NOT IN ('pending', 'waiting', 'skipped')`
 )
 
+func (s *stage) database() (*sql.DB, error) {
+	return sql.Open("sqlite", (&url.URL{Scheme: "file", Path: s.storePath(), RawQuery: "mode=ro"}).String())
+}
+
 // ask prints a question and returns how many rows answered it.
 func (s *stage) ask(ctx context.Context, about, query string) (int, error) {
-	dsn := (&url.URL{Scheme: "file", Path: s.storePath(), RawQuery: "mode=ro"}).String()
-	db, err := sql.Open("sqlite", dsn)
+	db, err := s.database()
 	if err != nil {
 		return 0, err
 	}
@@ -132,8 +135,7 @@ func (s *stage) auditLedger(ctx context.Context, st store.Store, rep *report) er
 // claim. Starts that were killed before any claim count from their start to
 // the first claim of a later one.
 func (s *stage) recovery(ctx context.Context, starts []time.Time) (time.Duration, error) {
-	dsn := (&url.URL{Scheme: "file", Path: s.storePath(), RawQuery: "mode=ro"}).String()
-	db, err := sql.Open("sqlite", dsn)
+	db, err := s.database()
 	if err != nil {
 		return 0, err
 	}

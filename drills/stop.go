@@ -32,17 +32,5 @@ func stopped(ctx context.Context, s *stage) (report, error) {
 		}
 		rep.faults++
 	}
-	if err := sleep(ctx, 3*time.Second); err != nil {
-		return rep, err
-	}
-	if err := d.signal(syscall.SIGTERM); err != nil {
-		return rep, err
-	}
-	if err := d.wait(40 * time.Second); err != nil {
-		return rep, err
-	}
-	if err := s.gone(ctx, endWithin); err != nil {
-		return rep, err
-	}
-	return rep, s.audit(ctx, &rep)
+	return rep, s.end(ctx, d, &rep)
 }
