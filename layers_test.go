@@ -87,9 +87,12 @@ func short(path string) string {
 	return ""
 }
 
+// A package imports what the law allows, and the law allows nothing that no
+// package needs: what is allowed and unused hides the next mistake.
 func TestLayers(t *testing.T) {
 	t.Parallel()
 	l := readLaw(t)
+	used := map[string]bool{}
 	for _, p := range listPackages(t) {
 		name := short(p.ImportPath)
 		allowed, listed := l.imports[name]
@@ -97,28 +100,49 @@ func TestLayers(t *testing.T) {
 			t.Errorf("package %s is not in layers.txt: add it, with what it may import", name)
 			continue
 		}
-		check := func(imports, allowed []string, where string) {
-			for _, path := range imports {
-				to := short(path)
-				if to == "" || to == name || slices.Contains(allowed, "*") || slices.Contains(allowed, to) {
-					continue
-				}
-				t.Errorf("%s%s imports %s, which layers.txt does not allow", name, where, to)
+		used[name] = true
+		inTests := slices.Concat(p.TestImports, p.XTestImports)
+		checkImports(t, name, ownPackages(name, p.Imports), nil, allowed)
+		checkImports(t, name+" (tests)", ownPackages(name, inTests), allowed, l.tests[name])
+		for prefix, users := range l.modules {
+			imports := slices.ContainsFunc(p.Imports, func(path string) bool { return strings.HasPrefix(path, prefix) })
+			if may := slices.Contains(users, name); imports && !may {
+				t.Errorf("%s imports %s: only %v may (layers.txt, [modules])", name, prefix, users)
+			} else if may && !imports {
+				t.Errorf("%s may import %s and does not: take it out of layers.txt, [modules]", name, prefix)
 			}
 		}
-		check(p.Imports, allowed, "")
-		inTests := append(slices.Clone(allowed), l.tests[name]...)
-		check(p.TestImports, inTests, " (test)")
-		check(p.XTestImports, inTests, " (test)")
-		if slices.Contains(allowed, "*") {
-			continue
+	}
+	for name := range l.imports {
+		if !used[name] {
+			t.Errorf("layers.txt has %s, which is no package", name)
 		}
-		for _, path := range p.Imports {
-			for prefix, users := range l.modules {
-				if strings.HasPrefix(path, prefix) && !slices.Contains(users, name) {
-					t.Errorf("%s imports %s: only %v may (layers.txt, [modules])", name, path, users)
-				}
-			}
+	}
+}
+
+// ownPackages returns the packages of this module among paths, but for name.
+func ownPackages(name string, paths []string) []string {
+	var own []string
+	for _, path := range paths {
+		if to := short(path); to != "" && to != name {
+			own = append(own, to)
+		}
+	}
+	return own
+}
+
+// checkImports compares what name imports with what it may: what all of it may,
+// which need not be used here, and what is allowed for this alone.
+func checkImports(t *testing.T, name string, imports, may, alone []string) {
+	t.Helper()
+	for _, to := range imports {
+		if !slices.Contains(may, to) && !slices.Contains(alone, to) {
+			t.Errorf("%s imports %s, which layers.txt does not allow", name, to)
+		}
+	}
+	for _, to := range alone {
+		if !slices.Contains(imports, to) || slices.Contains(may, to) {
+			t.Errorf("layers.txt allows %s to import %s, which is not needed: take it out", name, to)
 		}
 	}
 }
