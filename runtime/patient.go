@@ -24,13 +24,7 @@ type outage struct {
 }
 
 func newOutage(log *slog.Logger, r prometheus.Registerer) *outage {
-	o := &outage{log: log, failing: map[string]error{}, faults: prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "ax_runtime_store_faults_total", Help: "Store calls that failed for a passing reason and were tried again.",
-	})}
-	if r != nil {
-		r.MustRegister(o.faults)
-	}
-	return o
+	return &outage{log: log, failing: map[string]error{}, faults: newFaults(r)}
 }
 
 // retry repeats call until it succeeds, fails for good, or ctx ends. The wait
