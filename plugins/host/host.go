@@ -171,6 +171,15 @@ func (h *Host) Offers(handler string) bool {
 	return ok
 }
 
+// ClearLeft implements ax.Executors.
+func (h *Host) ClearLeft(batchNos []string) int {
+	batches := map[string]bool{}
+	for _, b := range batchNos {
+		batches[b] = true
+	}
+	return clearLeft(h.cfg.Dir, batches)
+}
+
 // Reports implements ax.Executors.
 func (h *Host) Reports() <-chan []ax.Report { return h.reports }
 

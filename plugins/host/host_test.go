@@ -180,21 +180,7 @@ func TestRunLeavesNothing(t *testing.T) {
 func TestAxdKilled(t *testing.T) {
 	t.Parallel()
 	nap, dir := newNap(), t.TempDir()
-	axd := exec.Command(os.Args[0], dir, nap)
-	axd.Env = []string{roleKey + "=axd"}
-	axd.Stderr = t.Output()
-	out, err := axd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := axd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	pid := 0
-	if _, err := fmt.Fscanf(out, "executor %d\n", &pid); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the grandchildren", func() bool { return running(nap) >= 5 })
+	axd, pid := startAxd(t, dir, nap)
 	if err := axd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -205,6 +191,61 @@ func TestAxdKilled(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
 		t.Errorf("files left: %v", left)
+	}
+}
+
+// What an axd leaves that was killed together with its executors, or whose
+// executors hang, ends when the next one starts on its folder: not when one
+// starts beside it on a copy of its store.
+func TestNextAxdClearsWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		signal syscall.Signal // for the executor
+		beside bool           // what is left has an executor that lives
+	}{
+		{"executor killed", syscall.SIGKILL, false},
+		{"executor hangs", syscall.SIGSTOP, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			nap, dir := newNap(), t.TempDir()
+			axd, pid := startAxd(t, dir, nap)
+			before := running(nap)
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			if err := axd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = axd.Wait()
+			if err := syscall.Kill(pid, c.signal); err != nil {
+				t.Fatal(err)
+			}
+			if c.beside {
+				clearLeft(t, t.TempDir())
+				if n := running(nap); n != before {
+					t.Fatalf("of %d processes of another host %d are left", before, n)
+				}
+			}
+			if running(nap) == 0 {
+				t.Fatal("nothing was left")
+			}
+			clearLeft(t, dir)
+			if n := running(nap); n != 0 || !gone(pid) {
+				t.Errorf("%d processes are left", n)
+			}
+		})
+	}
+}
+
+// clearLeft does what the next axd does, in a process that nothing descends from.
+func clearLeft(t *testing.T, dir string) {
+	t.Helper()
+	next := exec.Command(os.Args[0], dir)
+	next.Env = []string{roleKey + "=next axd"}
+	if out, err := next.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -47,9 +48,9 @@ func TestMain(m *testing.M) {
 		os.Exit(3)
 	case "newer":
 		fmt.Println("1|99|unix|/nowhere|grpc")
-		select {}
+		waitForEver()
 	case "silent":
-		select {}
+		waitForEver()
 	case "foreign": // no cookie, as a plugin of some other program
 		_ = os.Unsetenv("AX_PLUGIN")
 		sdk.Serve("test", handlers()...)
@@ -58,9 +59,19 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
+	case "next axd":
+		os.Exit(host.New(host.Config{Dir: os.Args[1]}).ClearLeft([]string{"i-1-1", "i-2-1", "i-3-1"}))
 	default:
 		panic("unknown role " + role)
 	}
+}
+
+// waitForEver waits for a signal that never comes. An empty select would be
+// seen as a deadlock, and end the process, where no C library is linked.
+func waitForEver() {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGUSR2)
+	<-c
 }
 
 // axd runs a host with sleeping attempts until it is killed. It says the
@@ -88,6 +99,27 @@ func axd(dir, nap string) error {
 		}
 	}()
 	return h.Run(context.Background())
+}
+
+// startAxd runs one in a process of its own, and returns when its attempts are
+// at work.
+func startAxd(t *testing.T, dir, nap string) (axd *exec.Cmd, executor int) {
+	t.Helper()
+	axd = exec.Command(os.Args[0], dir, nap)
+	axd.Env = []string{roleKey + "=axd"}
+	axd.Stderr = t.Output()
+	out, err := axd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := axd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fscanf(out, "executor %d\n", &executor); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the grandchildren", func() bool { return running(nap) >= 5 })
+	return axd, executor
 }
 
 // input is the body of every test handler.

@@ -140,7 +140,7 @@ func (p *process) Start(context.Context) error {
 	env := append([]string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME=" + homeDir(), "LANG=C.UTF-8", "TMPDIR=" + p.dir,
-		pb.SecretKey + "=" + p.secret,
+		pb.SecretKey + "=" + p.secret, dirKey + "=" + p.x.host.cfg.Dir,
 	}, p.env...)
 	attr := &os.ProcAttr{
 		Env:   append(env, p.x.cmd.Env...),
