@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,11 +128,36 @@ func shellWord(word string) string {
 
 // resolve opens nothing: it finds one task in the store by its address.
 func resolve(ctx context.Context, q ax.Queries, address string, deleted bool) (task, error) {
-	all, err := tasks(ctx, q, deleted)
+	all, err := tasks(ctx, q, true)
 	if err != nil {
 		return task{}, err
 	}
-	return find(all, address)
+	if deleted {
+		return find(all, address)
+	}
+	return findLive(all, address)
+}
+
+// findLive is find among the tasks that are not deleted; of a deleted one it
+// says so.
+func findLive(all []task, address string) (task, error) {
+	t, err := find(live(all), address)
+	if err == nil {
+		return t, nil
+	}
+	if gone, lost := find(all, address); lost == nil {
+		return task{}, ax.Diagnostic{
+			Severity: ax.SeverityError,
+			Summary:  fmt.Sprintf("%s is deleted", gone.Address()),
+			Detail:   fmt.Sprintf("axctl history %s tells when and by whom.", shellWord(gone.Address())),
+		}
+	}
+	return task{}, err
+}
+
+// live returns the tasks that are not deleted.
+func live(all []task) []task {
+	return slices.DeleteFunc(slices.Clone(all), func(t task) bool { return t.Deleted })
 }
 
 // completeAddress offers the addresses of the store to a shell, for the first

@@ -29,6 +29,9 @@ func TestFind(t *testing.T) {
 		{"task.reprt", 0, "Did you mean task.report?"},
 		{`task.refresh["ue"]`, 0, `'task.refresh["eu"]'`},
 		{"task.nothing_like_it", 0, "axctl show lists"},
+		{"tsk.report", 0, "Did you mean task.report?"},
+		{"task.rep", 0, "Did you mean task.report?"},
+		{"task.short", 0, "axctl show lists"}, // what all have in common makes nothing near
 		{"task.twice", 0, "It is in one and in two."},
 	}
 	for _, tt := range tests {

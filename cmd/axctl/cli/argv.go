@@ -68,6 +68,25 @@ func valueFlags(root *cobra.Command) (map[string]bool, error) {
 	return takes, clash
 }
 
+// commandWord returns the argument that stands where the command does, "" when
+// there is none.
+func commandWord(root *cobra.Command, args []string) string {
+	takesValue, err := valueFlags(root)
+	if err != nil {
+		return ""
+	}
+	for i := 0; i < len(args); i++ {
+		if !strings.HasPrefix(args[i], "-") {
+			return args[i]
+		}
+		name, _, hasValue := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		if takesValue[name] && !hasValue {
+			i++
+		}
+	}
+	return ""
+}
+
 // flagError tells a wrong flag as axctl writes flags, with the nearest name.
 func flagError(cmd *cobra.Command, err error) error {
 	d := ax.Diagnostic{

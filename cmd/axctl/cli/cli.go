@@ -115,7 +115,12 @@ func (c *call) root() *cobra.Command {
 	root.SetErr(c.env.Stderr)
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetVersionTemplate("axctl {{.Version}}\n")
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if word := commandWord(root, c.env.Args); !cmd.HasParent() && word != "" {
+			return unknownCommand(root, word) // whose flags they are is not known then
+		}
+		return flagError(cmd, err)
+	})
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		s := c.screen(c.env.Stdout, c.env.Terminals.Stdout)
 		c.usage(s, cmd)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -173,7 +174,11 @@ func replaceFile(path string, text []byte) error {
 func writeFile(path string, text []byte, mode fs.FileMode) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".ax-*")
 	if err != nil {
-		return fmt.Errorf("write file: %w", err)
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err // without the name of the temporary file, which is nobody's
+		}
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	defer os.Remove(tmp.Name()) // gone already when all went well
 	_, err = tmp.Write(text)

@@ -25,8 +25,10 @@ func instancesCommand(c *call) *cobra.Command {
 		Use:               "instances [ADDRESS]",
 		ValidArgsFunction: c.completeAddress,
 		Short:             "List what ran, runs and waits, newest first",
-		Example:           "  axctl instances task.report -status failed,timeout -since 24h",
-		Args:              argumentCount(0, 1),
+		Long: "instances lists what ran, runs and waits, newest first. Of one task it also tells the\n" +
+			"slots that were not run and have no instance, as those of a pause, and why.",
+		Example: "  axctl instances task.report -status failed,timeout -since 24h",
+		Args:    argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				a.address = args[0]
@@ -47,6 +49,8 @@ func instancesCommand(c *call) *cobra.Command {
 type instancesResult struct {
 	rows        []ax.InstanceRow
 	more        bool
+	of          *task               // the one task asked for, nil: all
+	stretches   []ax.SkippedStretch // of that task
 	incarnation string
 	zones       map[int64]*time.Location
 }
@@ -67,7 +71,10 @@ func (c *call) instances(ctx context.Context, a instancesArgs) (instancesResult,
 		if err != nil {
 			return r, err
 		}
-		filter.TaskID = t.ID
+		filter.TaskID, r.of = t.ID, &t
+		if r.stretches, err = stretches(ctx, s, filter, a.limit); err != nil {
+			return r, err
+		}
 	}
 	info, err := s.Info(ctx)
 	if err != nil {
@@ -84,6 +91,16 @@ func (c *call) instances(ctx context.Context, a instancesArgs) (instancesResult,
 		r.rows, r.more = r.rows[:a.limit], true
 	}
 	return r, nil
+}
+
+// stretches returns the slots of a task that have no instance, as far as the
+// filter lets them through.
+func stretches(ctx context.Context, q ax.Queries, f ax.InstanceFilter, limit int) ([]ax.SkippedStretch, error) {
+	if len(f.Status) > 0 && !slices.Contains(f.Status, ax.StatusSkipped) {
+		return nil, nil
+	}
+	found, err := q.Stretches(ctx, f.TaskID, limit)
+	return slices.DeleteFunc(found, func(s ax.SkippedStretch) bool { return s.ToMs < f.SinceMs }), err
 }
 
 // instanceFilter reads the flags. One row more than asked for tells whether
@@ -118,8 +135,23 @@ func (c *call) instanceFilter(a instancesArgs) (ax.InstanceFilter, error) {
 func (r instancesResult) human(s *screen) {
 	if len(r.rows) == 0 {
 		s.line("No instances.")
-		return
+	} else {
+		r.table(s)
 	}
+	if len(r.stretches) > 0 {
+		s.line("")
+		s.line("Not run, without an instance:")
+	}
+	for _, gap := range r.stretches {
+		span := "at " + s.at(gap.FromMs, r.of.Zone)
+		if gap.ToMs != gap.FromMs {
+			span = fmt.Sprintf("from %s to %s", s.at(gap.FromMs, r.of.Zone), s.at(gap.ToMs, r.of.Zone))
+		}
+		s.line("  %s %s, of v%d: %s", slotCount(gap.Slots), span, gap.Version, gap.Reason)
+	}
+}
+
+func (r instancesResult) table(s *screen) {
 	var rows [][]string
 	for _, in := range r.rows {
 		late, ran := "", ""
@@ -166,7 +198,27 @@ func (r instancesResult) json() document {
 	for _, in := range r.rows {
 		instances = append(instances, instanceJSON(in, r.incarnation, r.zones[in.TaskID]))
 	}
-	return document{"instances": instances}
+	doc := document{"instances": instances}
+	if r.of == nil {
+		return doc
+	}
+	skipped := make([]document, 0, len(r.stretches))
+	for _, gap := range r.stretches {
+		skipped = append(skipped, document{
+			"from": stamp(gap.FromMs, r.of.Zone), "from_ms": gap.FromMs, "to": stamp(gap.ToMs, r.of.Zone), "to_ms": gap.ToMs,
+			"slots": counted(gap.Slots), "reason": gap.Reason, "version": gap.Version,
+		})
+	}
+	doc["skipped_stretches"] = skipped
+	return doc
+}
+
+// counted writes a number of slots that was too large to count as null.
+func counted(slots int) any {
+	if slots < 0 {
+		return nil
+	}
+	return slots
 }
 
 // instanceJSON is an instance as scripts see it. The last five keys belong to

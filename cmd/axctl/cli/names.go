@@ -16,10 +16,11 @@ func nearest(got string, names []string) []string {
 		far  int
 	}
 	var near []scored
-	lower := strings.ToLower(got)
+	want := bare(got)
 	for _, name := range names {
-		far := levenshtein.Distance(lower, strings.ToLower(name), nil)
-		if far <= max(2, len(got)/3) || strings.HasSuffix(name, "."+got) {
+		own := bare(name)
+		far := levenshtein.Distance(want, own, nil)
+		if far <= max(2, len(want)/3) || len(want) > 2 && strings.HasPrefix(own, want) {
 			near = append(near, scored{name, far})
 		}
 	}
@@ -31,6 +32,16 @@ func nearest(got string, names []string) []string {
 		out = append(out, n.name)
 	}
 	return out
+}
+
+// bare is a name as it is compared: in lower case, an address without its kind,
+// which all addresses have in common.
+func bare(name string) string {
+	name = strings.ToLower(name)
+	if _, own, ok := strings.Cut(name, "."); ok {
+		return own
+	}
+	return name
 }
 
 // suggestion asks whether the nearest names were meant, or says otherwise

@@ -204,12 +204,14 @@ func (c *call) nextOfStore(ctx context.Context, a nextArgs) (nextResult, error) 
 		return r, err
 	}
 	defer s.Close()
-	all, err := tasks(ctx, s, false)
+	all, err := tasks(ctx, s, true)
 	if err != nil {
 		return r, err
 	}
-	if a.address != "" {
-		t, err := find(all, a.address)
+	if a.address == "" {
+		all = live(all)
+	} else {
+		t, err := findLive(all, a.address)
 		if err != nil {
 			return r, err
 		}

@@ -68,11 +68,24 @@ func (r showResult) human(s *screen) {
 	for _, t := range r.tasks {
 		rows = append(rows, []string{
 			clean(t.Address()), t.Stack, fmt.Sprintf("v%d", t.Version), taskState(t),
-			s.at(t.Row.NextMs, t.Zone), fmt.Sprint(t.Row.Active), fmt.Sprint(t.Row.Waiting),
+			s.nextFiring(t), fmt.Sprint(t.Row.Active), fmt.Sprint(t.Row.Waiting),
 		})
 	}
 	s.table([]string{"OBJECT", "STACK", "VERSION", "STATE", "NEXT FIRE", "RUNNING", "WAITING"}, rows)
 	s.holds(r.tasks)
+}
+
+// nextFiring is when a task fires next. A held one does not, whatever its row
+// keeps for the end of the hold.
+func (s *screen) nextFiring(t task) string {
+	switch h := t.Row.Hold; {
+	case h == nil || t.Row.NextMs == 0:
+		return s.at(t.Row.NextMs, t.Zone)
+	case h.UntilMs == 0:
+		return "when resumed"
+	default:
+		return "after " + s.at(h.UntilMs, t.Zone)
+	}
 }
 
 // taskState says in one word whether a task fires.
