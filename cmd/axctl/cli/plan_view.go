@@ -86,7 +86,7 @@ func (s *screen) change(ch planner.PlannedChange, wide int) {
 		}
 	}
 	e := ch.Effects
-	s.line("      next fire   %s", s.nextFire(e, ch.Action))
+	s.line("      next fire   %s", s.nextFire(ch))
 	if len(e.Then) > 0 {
 		s.line("      then        %s", s.then(e))
 	}
@@ -251,11 +251,15 @@ func cut(text string, from int) string {
 }
 
 // nextFire shows what becomes of the next firing.
-func (s *screen) nextFire(e planner.Effects, action ax.Action) string {
+func (s *screen) nextFire(ch planner.PlannedChange) string {
+	e := ch.Effects
 	before := s.instant(e.NextFireBefore, e.NextFireBeforeMs)
 	after := s.instant(e.NextFireAfter, e.NextFireAfterMs)
+	if e.NextFireAfterMs == 0 {
+		after += neverFires(ch)
+	}
 	switch {
-	case action == ax.ActionCreate:
+	case ch.Action == ax.ActionCreate:
 		return after
 	case e.NextFireBeforeMs == e.NextFireAfterMs:
 		return after + unmoved(e)
@@ -263,6 +267,21 @@ func (s *screen) nextFire(e planner.Effects, action ax.Action) string {
 		return fmt.Sprintf("%s -> %s    %s", before, after, e.Difference)
 	default:
 		return fmt.Sprintf("%s -> %s", before, after)
+	}
+}
+
+// neverFires says why an object has no next firing, where its definition tells.
+func neverFires(ch planner.PlannedChange) string {
+	var spec ax.TaskSpec
+	switch {
+	case ch.Action == ax.ActionDelete || json.Unmarshal(ch.Definition, &spec) != nil:
+		return ""
+	case len(spec.Schedules) == 0:
+		return ": it has no schedule"
+	case !spec.Enabled:
+		return ": it is disabled"
+	default:
+		return ""
 	}
 }
 

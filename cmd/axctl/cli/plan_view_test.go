@@ -32,14 +32,34 @@ func TestNextFireOfAChange(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s, _ := testScreen()
-		if got := s.nextFire(tt.e, tt.action); got != tt.want {
+		if got := s.nextFire(planner.PlannedChange{Action: tt.action, Effects: tt.e}); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 	s, _ := testScreen()
 	s.zone = time.UTC
-	if got := s.nextFire(tests[0].e, ax.ActionCreate); got != "Mon 2026-11-30 18:00 +00:00" {
+	if got := s.nextFire(planner.PlannedChange{Action: ax.ActionCreate, Effects: tests[0].e}); got != "Mon 2026-11-30 18:00 +00:00" {
 		t.Errorf("with -zone: %q", got)
+	}
+}
+
+// Where a task does not fire, the plan says why.
+func TestNoNextFire(t *testing.T) {
+	t.Parallel()
+	for definition, want := range map[string]string{
+		`{"enabled":true}`: "none: it has no schedule",
+		`{"enabled":false,"schedule":[{"every":"1h","timezone":"UTC"}]}`:                 "none: it is disabled",
+		`{"enabled":true,"schedule":[{"at":["2020-01-01T00:00:00Z"],"timezone":"UTC"}]}`: "none",
+	} {
+		s, _ := testScreen()
+		ch := planner.PlannedChange{Action: ax.ActionUpdate, Definition: []byte(definition)}
+		if got := s.nextFire(ch); got != want {
+			t.Errorf("%s: %q, want %q", definition, got, want)
+		}
+		ch.Action = ax.ActionDelete
+		if got := s.nextFire(ch); got != "none" {
+			t.Errorf("%s, deleted: %q", definition, got)
+		}
 	}
 }
 

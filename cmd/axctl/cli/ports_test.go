@@ -290,7 +290,7 @@ func TestPlanOfAScriptAndOfAnotherFolder(t *testing.T) {
 	script("one", "      set -eu\n      echo one\n      echo end\n")
 	w.run(0, "apply", "-auto-approve", "one")
 	script("one", "      set -eu\n      echo two\x07\n      echo end\n")
-	w.wants(w.run(0, "plan", "one"), "      ~ handler.script\n          - echo one\n          + echo two\\u0007\n      next fire   none\n")
+	w.wants(w.run(0, "plan", "one"), "      ~ handler.script\n          - echo one\n          + echo two\\u0007\n      next fire   none: it has no schedule\n")
 	w.file("two/main.hcl", "task \"b\" {\n  handler \"shell\" { command = \"true\" }\n}\n")
 	w.wants(w.run(0, "plan", "two"), "! The last apply of stack default was from "+w.dir+"/one; what only that declares is deleted.")
 }

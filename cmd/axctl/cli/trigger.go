@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -109,7 +110,8 @@ func (r triggerResult) human(s *screen) {
 	if r.end != nil {
 		line := fmt.Sprintf("Instance %d ended: %s.", r.ref.ID, statusWord(r.end.Instance))
 		if r.end.Error != "" {
-			line += " " + firstLine(r.end.Error)
+			first, _, _ := strings.Cut(r.end.Error, "\n")
+			line += " " + clean(first)
 		}
 		s.line("%s", line)
 		return
