@@ -22,8 +22,6 @@ var schema embed.FS
 const (
 	// applicationID marks the file as ax's in its header ("axdb").
 	applicationID = 0x61786462
-	// schemaVersion is what this program writes: the number of migrations.
-	schemaVersion = 1
 	// minReader is the oldest schema version whose programs may still open a
 	// store as this one leaves it, and minProgram the ax that brought it.
 	minReader  = 1
@@ -174,7 +172,7 @@ func (s *Store) inspect(c *conn, ms []migration) (have int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if reader > schemaVersion {
+	if reader > len(ms) {
 		return 0, ax.WithHint(fmt.Errorf("store %s: %w: it needs ax %s or newer", s.path, ax.ErrTooNew, program),
 			"install ax %s", program)
 	}
