@@ -331,7 +331,7 @@ func (c *Claimer) park(t *task) {
 // changes. It is said once.
 func (c *Claimer) quarantine(t *task, err error) {
 	c.cfg.Log.Error("a task cannot be claimed; it waits until its definition changes",
-		"task", t.TaskID, "version", t.Version, "error", err)
+		"task", c.versions.address(t.key()), "version", t.Version, "error", err)
 	c.metrics.quarantined.Inc()
 	c.quarantined[t.TaskID] = t.LockVersion
 	c.forget(t.TaskID)

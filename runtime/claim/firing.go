@@ -104,7 +104,7 @@ func (c *Claimer) write(ctx context.Context, picks []pick) {
 		if t := p.task; c.tasks[t.TaskID] == t && t.NextMs == p.firing.ExpectNextMs && t.LockVersion == p.firing.ExpectLockVersion {
 			// Nobody moved the row, so its slot was used before. Do not spin.
 			c.cfg.Log.Error("a slot that is due was used before; the task is tried again in a minute",
-				"task", t.TaskID, "due_ms", t.NextMs)
+				"task", c.versions.address(t.key()), "due_ms", t.NextMs)
 			c.park(t)
 		}
 	}
@@ -124,8 +124,9 @@ func (c *Claimer) unknown(ctx context.Context, picks []pick, err error) {
 	switch {
 	case ctx.Err() != nil || passing(err):
 	case len(picks) == 1:
-		c.cfg.Log.Error("a task's claim was refused; it is tried again in a minute", "task", picks[0].task.TaskID, "error", err)
-		if t := picks[0].task; c.tasks[t.TaskID] == t {
+		t := picks[0].task
+		c.cfg.Log.Error("a task's claim was refused; it is tried again in a minute", "task", c.versions.address(t.key()), "error", err)
+		if c.tasks[t.TaskID] == t {
 			c.park(t)
 		}
 	default:

@@ -138,13 +138,13 @@ func (c *Claimer) endHolds(ctx context.Context, now int64) error {
 		switch {
 		case err == nil:
 			ended = true
-			c.cfg.Log.Info("a hold has ended", "task", h.TaskID, "who", h.Hold.Who)
+			c.cfg.Log.Info("a hold has ended", "task", c.versions.address(keys[i]), "who", h.Hold.Who)
 			c.cfg.Places.OutcomeUnknown() // on_resume may have made rows
 		case errors.Is(err, ax.ErrMoved) || errors.Is(err, ax.ErrConflict) || errors.Is(err, ax.ErrNotFound):
 		case ctx.Err() != nil:
 			return err
 		default:
-			c.cfg.Log.Error("a hold cannot be ended; the next scan tries again", "task", h.TaskID, "error", err)
+			c.cfg.Log.Error("a hold cannot be ended; the next scan tries again", "task", c.versions.address(keys[i]), "error", err)
 		}
 	}
 	// Only for what can fire now: one that cannot be resumed would be found by

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/schedule"
@@ -43,6 +44,14 @@ func newVersions(store ax.Specs) *versions {
 }
 
 func (vs *versions) get(k ax.VersionKey) *version { return vs.m[k] }
+
+// address names a task in the log: by its id while its definition is not there.
+func (vs *versions) address(k ax.VersionKey) string {
+	if v := vs.m[k]; v != nil {
+		return ax.Address(ax.KindTask, v.Name)
+	}
+	return strconv.FormatInt(k.ObjectID, 10)
+}
 
 // want notes that a version will be needed soon.
 func (vs *versions) want(k ax.VersionKey) {

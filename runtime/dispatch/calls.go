@@ -215,7 +215,7 @@ func (d *Dispatcher) write(ctx context.Context, batch []ending) []*ax.Ended {
 		}
 		one, err := d.cfg.Store.Finish(ctx, []ax.Ending{e})
 		if err != nil {
-			d.cfg.Log.Error("an end cannot be written; it is tried again", "task", e.TaskID, "instance", e.ID, "error", err)
+			d.cfg.Log.Error("an end cannot be written; it is tried again", "instance", e.ID, "attempt", e.Attempt, "error", err)
 			continue
 		}
 		answers[i] = &one[0]
