@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,6 +169,21 @@ func TestPlantedLinksAreRefused(t *testing.T) {
 	}
 	if got := readAll(t, dir, Query{Instance: 1}); len(got) != 0 {
 		t.Errorf("read %q through a link", got)
+	}
+}
+
+// A reader does not wait for ever on what stands in the place of an index.
+func TestPlantedIndexIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWriter(t, dir)
+	write(t, w, Chunk{1, 1, Stdout, t0, []byte("kept")})
+	if err := syscall.Mkfifo(onlySegment(t, dir).indexPath(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := NewReader(dir).Read(Query{Instance: 1}, func(Chunk) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("got %v", err)
 	}
 }
 

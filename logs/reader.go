@@ -138,7 +138,7 @@ func (s segment) read(q Query, from int64, visit func(Chunk) error) (int64, erro
 func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open log segment: %w", err)
+		return nil, fmt.Errorf("open log file: %w", err)
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -146,7 +146,7 @@ func openRegular(path string) (*os.File, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("open log segment %s: %w", path, err)
+		return nil, fmt.Errorf("open log file %s: %w", path, err)
 	}
 	return f, nil
 }

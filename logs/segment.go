@@ -110,7 +110,12 @@ func (ix index) write(path string) error {
 
 // find looks an instance up in a stored index by binary search.
 func find(path string, instance int64) (e extent, ok bool, err error) {
-	b, err := os.ReadFile(path)
+	f, err := openRegular(path)
+	if err != nil {
+		return extent{}, false, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
 	if err != nil {
 		return extent{}, false, err
 	}
