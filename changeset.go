@@ -24,8 +24,9 @@ type ChangeSet struct {
 	// BaseSerial is the stack's serial that was read.
 	BaseSerial int64
 	// NowMs is the instant all effects were computed for. ValidUntilMs is the
-	// earliest of the new next fire times (0: none): a commit at or after it
-	// would write a moment that has passed, so it is refused with ErrMoved.
+	// first slot after it of any timetable that moves, by its old rule or its new
+	// one (0: none): a commit at or after it would lose the old rule's slot, or
+	// write a moment that has passed, so it is refused with ErrMoved.
 	NowMs        int64
 	ValidUntilMs int64
 	Revision     Revision

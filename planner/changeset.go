@@ -143,11 +143,24 @@ func (p *Plan) ChangeSet(stored ax.StackState, applyID string, rev ax.Revision, 
 			Action: c.Action, Kind: c.Kind, Name: c.Name, ObjectID: s.obj.ID, BaseVersion: c.FromVersion,
 			Definition: c.Definition, Hash: c.Hash, Task: task,
 		}
-		if t := task.Timetable; t != nil && t.NextMs > nowMs && (cs.ValidUntilMs == 0 || t.NextMs < cs.ValidUntilMs) {
-			cs.ValidUntilMs = t.NextMs
+		if t := task.Timetable; t != nil {
+			cs.ValidUntilMs = soonest(cs.ValidUntilMs, t.NextMs, first(s.old.times, nowMs))
 		}
 	}
 	return cs, nil
+}
+
+// soonest returns the earliest of instants, of which 0 is none. A change is valid
+// until the first slot after its now: one of the new version would have passed,
+// one of the old version would be accounted for by nobody.
+func soonest(instants ...int64) int64 {
+	var min int64
+	for _, ms := range instants {
+		if ms != 0 && (min == 0 || ms < min) {
+			min = ms
+		}
+	}
+	return min
 }
 
 // steps makes the step of each change, as of nowMs.

@@ -368,3 +368,31 @@ func TestInFlight(t *testing.T) {
 		})
 	}
 }
+
+// A slot of the old rule between the computing of an apply and its commit would
+// be nobody's: until the row has it, the change does not hold. The same for a
+// task that is disabled, deleted, held or enabled.
+func TestChangeHoldsUntilTheOldRuleIsDue(t *testing.T) {
+	t.Parallel()
+	yearly := cron("0 0 1 1 *", "UTC")
+	off := func(s *ax.TaskSpec) { s.Enabled = false }
+	for name, tc := range map[string]struct {
+		before, after []ax.Definition
+		want          string
+	}{
+		"a rule":    {defs(task("a", every(time.Minute))), defs(task("a", yearly)), "2026-03-02T08:01:00Z"},
+		"off":       {defs(task("a", every(time.Minute))), defs(task("a", every(time.Minute), off)), "2026-03-02T08:01:00Z"},
+		"on":        {defs(task("a", every(time.Minute), off)), defs(task("a", yearly)), "2026-03-02T08:01:00Z"},
+		"deleted":   {defs(task("a", every(time.Minute)), task("b", yearly)), defs(task("b", yearly)), "2026-03-02T08:01:00Z"},
+		"a new one": {defs(task("a", yearly)), defs(task("a", yearly), task("b", every(time.Hour))), "2026-03-02T09:00:00Z"},
+	} {
+		w := newWorld(t, morning)
+		w.apply(tc.before...)
+		cs, err := w.plan(tc.after...).ChangeSet(w.state(), "id", ax.Revision{}, w.nowMs)
+		if err != nil || cs.ValidUntilMs != ms(t, tc.want) {
+			t.Errorf("%s: valid until %s, want %s (%v)", name, time.UnixMilli(cs.ValidUntilMs).UTC(), tc.want, err)
+		}
+	}
+}
+
+func defs(ds ...ax.Definition) []ax.Definition { return ds }
