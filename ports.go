@@ -129,8 +129,9 @@ type Trigger struct {
 
 // Specs reads immutable definition versions.
 type Specs interface {
-	// TaskVersions returns the versions asked for; one that does not exist is
-	// missing from the answer.
+	// TaskVersions returns the versions asked for; one that does not exist, or
+	// that this program cannot read, is missing from the answer and keeps none
+	// of the others.
 	TaskVersions(ctx context.Context, keys []VersionKey) ([]TaskVersion, error)
 }
 

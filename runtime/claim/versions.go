@@ -26,7 +26,7 @@ type version struct {
 // fault returns why a version cannot be used; v is nil when it is not there.
 func (v *version) fault() error {
 	if v == nil {
-		return errors.New("the definition is not in the store")
+		return errors.New("the definition is not in the store, or cannot be read")
 	}
 	return v.err
 }

@@ -353,7 +353,7 @@ func (d *Dispatcher) readVersions(ctx context.Context) {
 				delete(d.missing, k)
 				if d.versions[k] == nil {
 					d.absent[k] = struct{}{}
-					d.cfg.Log.Error("a waiting instance's definition is not in the store", "task", k.ObjectID, "version", k.Version)
+					d.cfg.Log.Error("a waiting instance's definition is not in the store, or cannot be read", "task", k.ObjectID, "version", k.Version)
 				}
 			}
 		}

@@ -143,7 +143,9 @@ func (s *Store) TaskVersions(ctx context.Context, keys []ax.VersionKey) ([]ax.Ta
 			err := c.query(ctx, func(r *row) error {
 				v := ax.TaskVersion{VersionKey: k, Stack: r.text(), Name: r.text()}
 				if err := json.Unmarshal([]byte(r.text()), &v.Spec); err != nil {
-					return fmt.Errorf("definition of %s version %d: %w", v.Name, v.Version, err)
+					s.log.Error("a definition cannot be read; apply its task again", "task", ax.Address(ax.KindTask, v.Name),
+						"version", v.Version, "error", err)
+					return nil
 				}
 				versions = append(versions, v)
 				return nil

@@ -1,14 +1,18 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/axctl/ax"
 	"github.com/axctl/ax/store/check"
 	"github.com/axctl/ax/store/sqlite"
 	"github.com/axctl/ax/store/storetest"
@@ -177,4 +181,27 @@ func told(t *testing.T, db *sql.DB, doc map[int][]string, invariant int) bool {
 		}
 	}
 	return found
+}
+
+// A definition that this program cannot read is missing, and told; the others
+// are there.
+func TestUnreadableDefinition(t *testing.T) {
+	t.Parallel()
+	path := populate(t)
+	if _, err := open(t, path).Exec(`UPDATE definition SET body = '{"timeout":"soon"}' WHERE object_id = 1 AND version = 1`); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	vs, err := s.TaskVersions(t.Context(), []ax.VersionKey{{ObjectID: 1, Version: 1}, {ObjectID: 2, Version: 1}})
+	if err != nil || len(vs) != 1 || vs[0].ObjectID != 2 {
+		t.Errorf("%+v, %v", vs, err)
+	}
+	if !strings.Contains(log.String(), "cannot be read") {
+		t.Errorf("told %q", log.String())
+	}
 }

@@ -129,8 +129,7 @@ func skipOne(t *tx, w waiting, why ax.Reason, n ax.Transition) error {
 	return count(t, w.TaskID, 0, -1)
 }
 
-// count moves a task's counters: active by handedOver and freed alone, waiting
-// by whatever makes or ends a pending row.
+// count moves a task's counters.
 func count(t *tx, taskID int64, active, waiting int) error {
 	_, err := t.exec(`UPDATE task SET active = active + ?, waiting = waiting + ? WHERE object_id = ?`, active, waiting, taskID)
 	return err
