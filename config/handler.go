@@ -105,6 +105,8 @@ func (r reader) combinations(b *hclsyntax.Block, schema plugins.Schema, set map[
 			r.errorf(b.DefRange(), "Missing attribute", "Handler %q has one of: %s.", schema.Handler, strings.Join(group, ", "))
 		case len(found) > 1:
 			r.errorf(b.Body.Attributes[found[1]].NameRange, "Contradiction", "Handler %q has only one of: %s.", schema.Handler, strings.Join(group, ", "))
+		case isEmpty(set[found[0]]):
+			r.errorf(b.Body.Attributes[found[0]].Expr.Range(), "Empty value", "%q in handler %q is empty, so there is nothing to do.", found[0], schema.Handler)
 		}
 	}
 	for _, group := range schema.Conflicts {
@@ -124,6 +126,18 @@ func (r reader) combinations(b *hclsyntax.Block, schema plugins.Schema, set map[
 				r.errorf(b.Body.Attributes[name].NameRange, "Missing attribute", "%q in handler %q needs %q beside it.", name, schema.Handler, other)
 			}
 		}
+	}
+}
+
+// isEmpty reports a text or a list that holds nothing.
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.TrimSpace(v) == ""
+	case []string:
+		return len(v) == 0
+	default:
+		return false
 	}
 }
 
@@ -193,7 +207,7 @@ func (r reader) bodyMismatch(a plugins.Attribute, v cty.Value, e hclsyntax.Expre
 	if hint == "" && len(wanted) > 1 {
 		hint = advice(wanted[0], v)
 	}
-	r.errorf(e.Range(), "Wrong type", "%q in %s is %s, and this is %s.%s", a.Name, r.words.place, want, typeName(v), hint)
+	r.errorf(e.Range(), "Wrong type", "%q in %s is %s, and this is %s.%s", a.Name, r.words.place, want, foundName(want, v), hint)
 }
 
 // itemRange returns where the value of a key stands in a map's text.

@@ -53,7 +53,7 @@ func (r reader) value(name string) (cty.Value, hclsyntax.Expression, bool) {
 
 // mismatch reports that an attribute's value has the wrong type.
 func (r reader) mismatch(name string, e hclsyntax.Expression, want string, got cty.Value) {
-	r.errorf(e.Range(), "Wrong type", "%q in %s is %s, and this is %s.%s", name, r.words.place, want, typeName(got), advice(want, got))
+	r.errorf(e.Range(), "Wrong type", "%q in %s is %s, and this is %s.%s", name, r.words.place, want, foundName(want, got), advice(want, got))
 }
 
 func (r reader) text(name string, into *string) {
@@ -237,6 +237,26 @@ func isList(v cty.Value) bool {
 func isMap(v cty.Value) bool {
 	t := v.Type()
 	return t.IsObjectType() || t.IsMapType()
+}
+
+// foundName is the type of a value that is not of the type wanted; of a list it
+// tells the item that does not fit.
+func foundName(want string, v cty.Value) string {
+	item := cty.NilType
+	switch {
+	case strings.Contains(want, "list of strings"):
+		item = cty.String
+	case strings.Contains(want, "list of numbers"):
+		item = cty.Number
+	}
+	if item != cty.NilType && isList(v) {
+		for _, of := range v.AsValueSlice() {
+			if of.IsNull() || of.Type() != item {
+				return fmt.Sprintf("a list with %s in it", typeName(of))
+			}
+		}
+	}
+	return typeName(v)
 }
 
 func typeName(v cty.Value) string {

@@ -213,7 +213,7 @@ func refuseWord(all, word token) *Error {
 		}
 		return all.fault("An interval does not belong in cron", fmt.Sprintf("Write every = %.60q in place of cron.", interval))
 	case word.text == "@reboot":
-		return word.fault("@reboot is no time", "A schedule names instants; the start of a machine is none.")
+		return word.fault("@reboot is no time", "A schedule names instants; the start of a machine is none. What the machine starts with, such as a systemd unit, can run it.")
 	default:
 		return word.fault(fmt.Sprintf("Unknown macro %.40q", word.text),
 			"The macros are @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly.")

@@ -338,6 +338,8 @@ func TestSpecErrors(t *testing.T) {
 		{"case", ax.ScheduleSpec{Cron: "@daily", Timezone: "utc"}, "timezone", `Did you mean "UTC"?`},
 		{"nothing near", ax.ScheduleSpec{Cron: "@daily", Timezone: "Mars/Olympus"}, "timezone", `such as "Europe/Berlin"`},
 		{"the machine's", ax.ScheduleSpec{Cron: "@daily", Timezone: "Local"}, "timezone", "never used"},
+		{"the machine's, as people write it", ax.ScheduleSpec{Cron: "@daily", Timezone: "local"}, "timezone", "never used"},
+		{"a short name that is not near", ax.ScheduleSpec{Cron: "@daily", Timezone: "Mars"}, "timezone", `such as "Europe/Berlin"`},
 		{"a path", ax.ScheduleSpec{Cron: "@daily", Timezone: "../etc/localtime"}, "timezone", "Unknown timezone"},
 		{"a folder", ax.ScheduleSpec{Cron: "@daily", Timezone: "Europe/"}, "timezone", "Unknown timezone"},
 	} {

@@ -30,8 +30,8 @@ func Warnings(spec ax.ScheduleSpec) []Warning {
 		warnings = append(warnings, Warning{
 			Attribute: "cron",
 			Summary:   "Either day field may match",
-			Detail: fmt.Sprintf("As in crontab, it fires on days %.40s of the month and also on each %.40s of the week, "+
-				"not only where both meet.", days.text, weekdays.text),
+			Detail: fmt.Sprintf("As in crontab, it fires when the day of month is %.40s, and also when the day of week is %.40s, "+
+				"not only where both are.", days.text, weekdays.text),
 			Column: days.col,
 			Len:    weekdays.col + len(weekdays.text) - days.col,
 		})

@@ -252,7 +252,7 @@ func unknownZone(name string) *Error {
 		Summary:   fmt.Sprintf("Unknown timezone %.60q", name),
 		Detail:    "timezone takes a name of the IANA database, such as \"Europe/Berlin\".",
 	}
-	if name == "Local" {
+	if strings.EqualFold(name, "local") || strings.EqualFold(name, "system") {
 		e.Detail = "The zone of a machine is never used, since it differs from host to host. Name one, such as \"Europe/Berlin\"."
 	} else if near := nearestZone(name); near != "" {
 		e.Detail = fmt.Sprintf("Did you mean %q?", near)
@@ -267,7 +267,7 @@ func nearestZone(name string) string {
 		return ""
 	}
 	want := strings.ToLower(strings.ReplaceAll(name, " ", "_"))
-	best, bestDistance := "", 2*min(2, 1+len(name)/4)+2
+	best, bestDistance := "", 2*min(2, 1+len(name)/6)+2 // one letter of a short name
 	for _, zone := range ZoneNames() {
 		lower := strings.ToLower(zone)
 		d := 2 * levenshtein.Distance(want, lower, nil)

@@ -8,6 +8,12 @@ task "both" {
     script  = "true" # ERROR: Handler "shell" has only one of: command, script.
   }
 }
+task "nothing" {
+  handler "shell" { command = " " } # ERROR: "command" in handler "shell" is empty
+}
+task "nothing_in_a_list" {
+  handler "shell" { command = [] } # ERROR: "command" in handler "shell" is empty
+}
 task "needs" {
   handler "shell" {
     command     = "true"
@@ -56,7 +62,7 @@ task "types" {
     flag    = "false"    # ERROR: Write false without quotes.
     wait    = 30         # ERROR: as in "30s"
     names   = "a"        # ERROR: Write ["a"].
-    codes   = [1, "2"]   # ERROR: is a list of numbers, and this is a list
+    codes   = [1, "2"]   # ERROR: is a list of numbers, and this is a list with a string in it.
     headers = ["a"]      # ERROR: is a map of strings, and this is a list
     tree    = 1e400      # ERROR: too large
   }

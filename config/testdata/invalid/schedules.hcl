@@ -16,7 +16,7 @@ task "a" {
   schedule { cron = "  " }                      # ERROR: five fields
   schedule { cron = null }                      # ERROR: one of cron, every and at
   schedule { at = "tomorrow" }                  # ERROR: tomorrow
-  schedule { at = ["2030-01-01T00:00:00Z", 5] } # ERROR: list of strings
+  schedule { at = ["2030-01-01T00:00:00Z", 5] } # ERROR: list of strings, and this is a list with a number in it
   schedule {
     cron     = "0 4 * * *"
     timezone = "Europe/Berln" # ERROR: Europe/Berln
