@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -90,7 +91,7 @@ func (s *screen) diagnostic(d ax.Diagnostic) {
 	}
 	if d.Detail != "" {
 		lines = append(lines, "")
-		for _, l := range strings.Split(d.Detail, "\n") {
+		for _, l := range strings.Split(s.shortPlaces(d), "\n") {
 			lines = append(lines, clean(l))
 		}
 	}
@@ -106,6 +107,19 @@ func (s *screen) diagnostic(d ax.Diagnostic) {
 		s.line("%s %s", s.paint(st, "│"), l)
 	}
 	s.line("%s", s.paint(st, "╵"))
+}
+
+// shortPlaces is the detail of a diagnostic with other files of its folder
+// named as short as its own.
+func (s *screen) shortPlaces(d ax.Diagnostic) string {
+	if d.Range == nil {
+		return d.Detail
+	}
+	folder, name := filepath.Split(d.Range.Filename)
+	if len(folder) < 2 {
+		return d.Detail // it would be every slash
+	}
+	return strings.ReplaceAll(d.Detail, folder, strings.TrimSuffix(s.short(d.Range.Filename), name))
 }
 
 // where says what place a diagnostic is about, with the source and a mark
