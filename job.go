@@ -37,7 +37,7 @@ func (j Job) Hash() string {
 }
 
 // Executors runs jobs in executor processes; plugins/host implements it and
-// dispatch consumes it. No method blocks on a handler.
+// dispatch consumes it. No method but ClearLeft blocks on a handler.
 type Executors interface {
 	// Offers reports whether jobs of the handler can be handed over now. It is
 	// cheap and safe for concurrent use; an instance whose handler is not
@@ -51,6 +51,10 @@ type Executors interface {
 	Cancel(orders []CancelOrder)
 	// Acknowledge says that ends are durable: the executor forgets the batch.
 	Acknowledge(batchNos []string)
+	// ClearLeft kills what an earlier boot of this host left running: its
+	// executors and the processes of these batches. It returns when they are
+	// gone, or how many could not be killed. It may take seconds.
+	ClearLeft(batchNos []string) int
 	// Reports delivers batches in the order they came. It is never closed
 	// while Run of the implementation is running.
 	Reports() <-chan []Report

@@ -31,6 +31,7 @@ type executors struct {
 	timers  map[string]*time.Timer
 	acked   map[string]int
 	cancels []ax.CancelOrder
+	cleared []string       // batch numbers of an earlier boot
 	most    map[string]int // most attempts at work at once, by task
 	now     map[string]int
 }
@@ -50,6 +51,13 @@ func (x *executors) Offers(handler string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.offers(handler)
+}
+
+func (x *executors) ClearLeft(batchNos []string) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.cleared = append(x.cleared, batchNos...)
+	return 0
 }
 
 func (x *executors) Dispatch(jobs []ax.Job) {

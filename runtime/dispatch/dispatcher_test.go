@@ -49,6 +49,8 @@ func (h *host) setAway(away bool) {
 	h.away = away
 }
 
+func (h *host) ClearLeft([]string) int { return 0 }
+
 func (h *host) Dispatch(jobs []ax.Job) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

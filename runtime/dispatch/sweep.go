@@ -154,7 +154,8 @@ func (d *Dispatcher) adopt(row ax.Instance, v *ax.TaskVersion) {
 
 // Recover settles what an earlier boot of this host left: attempts whose end is
 // in the journal get it, the others are lost, since their executors end with
-// axd. It is called before Run and before anything is claimed.
+// axd: what is left of them is killed first. It is called before Run and before
+// anything is claimed.
 func (d *Dispatcher) Recover(ctx context.Context) error {
 	rows, err := d.cfg.Store.Open(ctx, d.cfg.Host)
 	if err != nil {
@@ -164,6 +165,7 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 	if err := d.readVersionsOf(ctx, rows); err != nil {
 		return err
 	}
+	d.clearLeft(rows)
 	ends := lastWords(d.cfg.Left)
 	now := d.nowMs()
 	for len(rows) > 0 {
@@ -187,6 +189,21 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 		return err
 	}
 	return d.cfg.Journal.Reset()
+}
+
+// clearLeft makes sure that nothing of the rows' attempts runs any more, so that
+// none is at work when its next one begins.
+func (d *Dispatcher) clearLeft(rows []ax.Instance) {
+	if len(rows) == 0 {
+		return
+	}
+	batchNos := make([]string, len(rows))
+	for i, row := range rows {
+		batchNos[i] = ax.BatchNo(d.cfg.Incarnation, row.ID, row.Attempt)
+	}
+	if left := d.cfg.Executors.ClearLeft(batchNos); left > 0 {
+		d.cfg.Log.Error("processes that an earlier axd left could not be killed", "processes", left)
+	}
 }
 
 // inherit says what is to be written for a row of an earlier boot.
