@@ -91,6 +91,11 @@ func run() error {
 		defer pprof.StopCPUProfile()
 	}
 	var err error
+	for _, path := range []*string{&b.axd, &b.ctl} { // the lines change folders
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
+	}
 	if b.dir, err = os.MkdirTemp("", "ax-bench-"); err != nil {
 		return err
 	}

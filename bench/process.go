@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,10 +45,13 @@ func finish(cmd *exec.Cmd) error {
 // family returns the CPU time and resident memory of a process and its children.
 func family(pid int) (cpu time.Duration, rss int64, err error) {
 	pids := []int{pid}
-	kids, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	for _, f := range strings.Fields(string(kids)) {
-		if n, err := strconv.Atoi(f); err == nil {
-			pids = append(pids, n)
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, path := range threads {
+		kids, _ := os.ReadFile(path)
+		for _, f := range strings.Fields(string(kids)) {
+			if n, err := strconv.Atoi(f); err == nil {
+				pids = append(pids, n)
+			}
 		}
 	}
 	for _, p := range pids {
