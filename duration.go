@@ -35,7 +35,7 @@ func ParseDuration(s string) (Duration, error) {
 	d, err := time.ParseDuration(s)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%q is no duration; write it like \"30s\", \"90m\" or \"1h30m\"", s)
+		return 0, fmt.Errorf("%q is no duration; write it like \"30s\", \"1h30m\" or, for a day, \"24h\"", s)
 	case d < 0:
 		return 0, fmt.Errorf("duration %q is negative", s)
 	case d%time.Millisecond != 0:

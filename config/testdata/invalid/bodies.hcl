@@ -69,7 +69,7 @@ task "types" {
 }
 task "more_types" {
   handler "types" {
-    wait    = "3 days"             # ERROR: "3 days" is no duration
+    wait    = "3 days"             # ERROR: "3 days" is no duration; write it like "30s", "1h30m" or, for a day, "24h"
     names   = ["a", null]          # ERROR: is a list of strings
     codes   = [null]               # ERROR: is a list of numbers
     headers = { a = null }         # ERROR: that of "a" is null
