@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -193,12 +194,12 @@ func TestFollow(t *testing.T) {
 		dir := t.TempDir()
 		w := newWriter(t, dir)
 		write(t, w, Chunk{1, 1, Stdout, t0, []byte("a")})
-		ended := false
+		var ended atomic.Bool
 		got := ""
 		done := make(chan error, 1)
 		go func() {
 			done <- NewReader(dir).Follow(t.Context(), Query{Instance: 1},
-				func() (bool, error) { return ended, nil },
+				func() (bool, error) { return ended.Load(), nil },
 				func(c Chunk) error { got += string(c.Data); return nil })
 		}()
 		synctest.Wait()
@@ -209,7 +210,7 @@ func TestFollow(t *testing.T) {
 		<-time.After(pollInterval) // the bubble's clock
 		synctest.Wait()
 		write(t, w, Chunk{1, 1, Stdout, t0 + 1, []byte("c")})
-		ended = true
+		ended.Store(true)
 		if err := <-done; err != nil || got != "abc" {
 			t.Errorf("followed %q, %v; want abc", got, err)
 		}
