@@ -143,6 +143,9 @@ func (c *call) confirm(ctx context.Context, a applyArgs, p *planner.Plan) error 
 	if err != nil {
 		return err
 	}
+	if answer == "" {
+		fmt.Fprintln(c.env.Stderr) // the end of the input leaves the prompt's line open
+	}
 	if answer != "yes" {
 		return withCode(ExitDeclined, ax.Diagnostic{Severity: ax.SeverityError, Summary: "Declined; nothing was changed"})
 	}

@@ -25,6 +25,18 @@ func (w *world) lock() (release func()) {
 	return func() { f.Close() }
 }
 
+// An axd whose store file was replaced under it holds the lock, and fires
+// nothing of the file that is there now.
+func TestAxdOfAReplacedStore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hello("0 * * * *", "a")
+	w.run(0, "apply", "-auto-approve")
+	defer w.lock()()
+	w.wants(w.run(0, "status"), "has not joined this store", "restart axd")
+	w.wants(w.run(3, "doctor"), "FAIL   axd: an axd runs beside this store but has not joined it", "-> restart axd")
+}
+
 // While axd holds its lock it runs; a host that left no trace of its end does
 // not count as running without the lock.
 func TestStatusAndDoctorSeeAxd(t *testing.T) {

@@ -87,7 +87,7 @@ func (c *call) doctor(ctx context.Context) (doctorResult, error) {
 	}
 	running := c.daemonRuns()
 	live := liveHosts(hosts, running)
-	r.add("axd", c.daemonFindings(all, running))
+	r.add("axd", c.daemonFindings(all, live, running))
 	r.add("overdue tasks", overdueFindings(all, c.nowMs(), running))
 	r.add("definitions", definitionFindings(all))
 	r.add("disk space", c.diskFindings(live))
@@ -108,8 +108,14 @@ func invariantFindings(broken []check.Finding) []finding {
 	return found
 }
 
-func (c *call) daemonFindings(all []task, running bool) []finding {
-	if running || len(all) == 0 {
+func (c *call) daemonFindings(all []task, live []ax.Host, running bool) []finding {
+	switch {
+	case running && len(live) == 0 && c.storePath() != "":
+		return []finding{{
+			What:   "an axd runs beside this store but has not joined it: the file was replaced while it ran",
+			Remedy: "restart axd",
+		}}
+	case running || len(all) == 0:
 		return nil
 	}
 	return []finding{{What: "no axd runs on this store, so nothing fires", Remedy: "axd -store " + shellWord(c.storeURL)}}

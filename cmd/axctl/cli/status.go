@@ -84,7 +84,7 @@ func (r statusResult) human(s *screen) {
 			s.line("axd        runs on %s since %s (pid %d, version %s)", clean(h.Name), s.at(h.StartedMs, nil), h.PID, h.Version)
 		}
 	case r.running:
-		s.line("axd        runs")
+		s.line("axd        runs, but has not joined this store; if that lasts, the file was replaced: restart axd")
 	default:
 		s.line("axd        does not run: nothing fires until it does")
 	}
