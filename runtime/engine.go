@@ -18,7 +18,8 @@ import (
 )
 
 // Config is what an Engine works with. The ports, Host, Boot, Incarnation and
-// JournalPath are required; the rest has the defaults told.
+// JournalPath are required; the rest has the defaults told. It is long because
+// it is the one list of what the runtime is given.
 type Config struct {
 	Claims     ax.Claims
 	Dispatches ax.Dispatches

@@ -62,7 +62,7 @@ const (
 const handoverWithin = 30 * time.Second
 
 // Claimer claims due slots. Run's goroutine owns all fields but those that say
-// otherwise.
+// otherwise. It has more than 15 of them because it is one state machine.
 type Claimer struct {
 	cfg      Config
 	wake     chan struct{} // safe for concurrent use

@@ -9,7 +9,8 @@ import (
 	"github.com/axctl/ax/schedule"
 )
 
-// attempt is one attempt that was handed to an executor and is not gone.
+// attempt is one attempt that was handed to an executor and is not gone: all
+// that is known of it, in one place.
 type attempt struct {
 	ref       ax.Ref
 	job       ax.Job

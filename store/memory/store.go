@@ -23,7 +23,8 @@ import (
 	"github.com/axctl/ax"
 )
 
-// Store is a store in memory. It is safe for concurrent use.
+// Store is a store in memory, with a field a table. It is safe for concurrent
+// use.
 type Store struct {
 	now         func() time.Time
 	id          string
