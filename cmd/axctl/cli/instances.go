@@ -155,7 +155,7 @@ func (r instancesResult) table(s *screen) {
 	var rows [][]string
 	for _, in := range r.rows {
 		late, ran := "", ""
-		if in.StartedMs != 0 && in.Kind == ax.InstanceSchedule {
+		if in.StartedMs != 0 && in.Kind == ax.InstanceSchedule && in.Attempt == 1 { // a retry is meant to be later
 			late = span(in.StartedMs - in.DueMs)
 		}
 		if in.StartedMs != 0 && in.EndedMs != 0 {

@@ -48,3 +48,23 @@ func TestHappenings(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
 	}
 }
+
+// How late an instance began is told of its first attempt: a retry begins when
+// its back-off is over.
+func TestLatenessOfTheFirstAttempt(t *testing.T) {
+	t.Parallel()
+	row := func(id int64, attempt int) ax.InstanceRow {
+		var in ax.InstanceRow
+		in.ID, in.Kind, in.Attempt, in.Status = id, ax.InstanceSchedule, attempt, ax.StatusSuccess
+		in.DueMs, in.StartedMs, in.EndedMs = 1_000, 4_000, 4_500
+		return in
+	}
+	s, out := testScreen()
+	instancesResult{rows: []ax.InstanceRow{row(1, 1), row(2, 2)}}.human(s)
+	if err := s.flush(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(out.String(), "3 s"); got != 1 {
+		t.Errorf("lateness is told %d times:\n%s", got, out)
+	}
+}
