@@ -8,7 +8,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	_ "time/tzdata" // dates are right on machines without a zone database
 
 	"github.com/axctl/ax/plugins"
 	pb "github.com/axctl/ax/plugins/proto"
