@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -71,6 +72,11 @@ func (r reader) schedule(b *hclsyntax.Block, spec *ax.ScheduleSpec) bool {
 	}
 	switch {
 	case len(kinds) == 0:
+		for name := range b.Body.Attributes {
+			if !slices.Contains(scheduleWords.attributes, name) {
+				return false // one that was meant to be a kind is told already
+			}
+		}
 		r.errorf(b.TypeRange, "Empty schedule", "A schedule block has one of cron, every and at.")
 		return false
 	case len(kinds) > 1:

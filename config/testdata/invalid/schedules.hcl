@@ -5,6 +5,8 @@ task "a" {
     cron  = "* * * * *"
     every = "1m" # ERROR: only one of cron, every and at
   }
+  schedule { crn = "61 * * * *" } # ERROR: Did you mean "cron"?
+  schedule { cron6 = "0 0 0 * * *" } # ERROR: not built in this version
   schedule { cron = "61 * * * *" }              # ERROR: 61
   schedule { cron = "* * * *" }                 # ERROR: field
   schedule { cron = "0 0 30 2 *" }              # ERROR: never
