@@ -21,10 +21,10 @@
 // How it ends: the main process's exit code is the result. What it left
 // running in its group gets TERM and, two seconds later (kill_after, if that
 // is shorter), KILL; what left the group is found by the batch number in its
-// environment and killed. So a background child neither holds up the attempt
-// nor outlives it, and the log says that it was killed. At timeout or cancel
-// the whole group gets TERM, and KILL after kill_after. When axd is gone
-// everything gets KILL.
+// environment and killed; where it hid that too, as soon as no attempt runs. So
+// a background child neither holds up the attempt nor outlives it, and the log
+// says that it was killed. At timeout or cancel the whole group gets TERM, and
+// KILL after kill_after. When axd is gone everything gets KILL.
 //
 // Implementation: the main process is waited for without being reaped, so the
 // group's number stays its own while the group is signalled; then everything

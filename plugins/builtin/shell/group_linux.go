@@ -32,10 +32,15 @@ type group struct {
 	end       unix.WaitStatus // of the main process, once reaped
 	strays    map[int]bool    // killed outside of the group, not yet reaped
 	looks     int             // at processes of which nothing is known
+	hidden    int             // times that such were killed
 }
 
-// maxLooks bounds the looks at a process that shows no environment: 30 ms or so.
-const maxLooks = 6
+// maxLooks bounds the looks at a process that shows no environment, 30 ms or so;
+// maxHidden how long one that cannot be killed holds up an attempt, 5 s or so.
+const (
+	maxLooks  = 6
+	maxHidden = 100
+)
 
 // start begins the main process.
 func (g *group) start(argv, env []string, dir string, who user, stdin *os.File) error {
@@ -117,11 +122,11 @@ func (g *group) clear(asked bool, grace time.Duration) {
 	noted := asked
 	for {
 		alive := g.reap()
-		strays := g.killStrays()
-		if !alive && !strays {
+		strays, unknown := g.killStrays()
+		if !alive && !strays && !unknown {
 			return
 		}
-		if !noted {
+		if (alive || strays) && !noted {
 			g.job.Output.Note("processes left by the main process are killed")
 			noted = true
 		}
@@ -158,10 +163,11 @@ func (g *group) reap() (alive bool) {
 
 // killStrays kills the orphans that this process has adopted and that belong
 // to the attempt, by the batch number in their environment, and reports
-// whether there were any: then their children are to be looked for.
-func (g *group) killStrays() bool {
-	found := len(g.strays) > 0
-	unknown := false // a process has no environment while it is in exec
+// whether there were any: then their children are to be looked for. It reports
+// too whether there are some of which nothing is known yet.
+func (g *group) killStrays() (found, unknown bool) {
+	found = len(g.strays) > 0
+	var nameless []int // a process has no environment while it is in exec
 	for _, f := range children() {
 		pid, err := strconv.Atoi(f)
 		if err != nil || g.handler.tracked(pid) || g.strays[pid] {
@@ -169,27 +175,38 @@ func (g *group) killStrays() bool {
 		}
 		environ, err := os.ReadFile("/proc/" + f + "/environ")
 		switch {
-		case err == nil && hasVariable(environ, "AX_BATCH_NO="+g.job.BatchNo):
+		case err != nil: // it has ended, or is another user's
+			reapOrphan(pid)
+		case hasVariable(environ, "AX_BATCH_NO="+g.job.BatchNo):
 			_ = unix.Kill(pid, unix.SIGKILL)
 			if g.strays == nil {
 				g.strays = map[int]bool{}
 			}
 			g.strays[pid] = true
 			found = true
-		case err == nil && len(environ) == 0 && !reapOrphan(pid):
-			unknown = true
+		case !bytes.Contains(environ, []byte("AX_BATCH_NO=")) && !reapOrphan(pid):
+			nameless = append(nameless, pid)
 		}
 	}
-	if unknown && g.looks < maxLooks {
+	if g.looks < maxLooks && !g.handler.knows(nameless) {
 		g.looks++
-		return true
+		return found, true
+	}
+	if g.handler.meet(nameless) && g.hidden < maxHidden {
+		if g.hidden++; g.hidden == 1 {
+			g.job.Output.Note("processes that hid whose they are, this attempt's or an earlier one's, are killed")
+		}
+		for _, pid := range nameless {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		unknown = true // until they are reaped
 	}
 	for pid := range g.strays {
 		if reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); reaped == pid || errors.Is(err, unix.ECHILD) {
 			delete(g.strays, pid)
 		}
 	}
-	return found
+	return found, unknown
 }
 
 // children returns the process ids of the first thread's children: the kernel

@@ -20,8 +20,9 @@ import (
 type Handler struct {
 	work workspace
 
-	mu    sync.Mutex
-	mains map[int]bool // process ids of attempts' main processes
+	mu       sync.Mutex   // guards what follows
+	mains    map[int]bool // process ids of attempts' main processes
+	nameless map[int]bool // orphans of which nobody knows whose they are
 }
 
 var (
@@ -185,6 +186,25 @@ func (h *Handler) tracked(pid int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.mains[pid]
+}
+
+// knows reports whether all of these orphans were met before.
+func (h *Handler) knows(nameless []int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !slices.ContainsFunc(nameless, func(pid int) bool { return !h.nameless[pid] })
+}
+
+// meet remembers the orphans that there are now, and reports whether there are
+// any that no attempt at work can have left, because none is at work.
+func (h *Handler) meet(nameless []int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.nameless = make(map[int]bool, len(nameless))
+	for _, pid := range nameless {
+		h.nameless[pid] = true
+	}
+	return len(h.mains) == 0 && len(nameless) > 0
 }
 
 // graceAfterExit is the most that processes get, after the main one exited by

@@ -230,6 +230,36 @@ func TestProcessesLeftBehind(t *testing.T) {
 	}
 }
 
+// A process that left its group and its environment is nobody's: it is killed
+// when no attempt runs, and until then no other attempt is slowed down by it or
+// told that it left something.
+func TestProcessThatHides(t *testing.T) {
+	e := start(t)
+	mark := "sleep 60." + strconv.Itoa(rand.Int())
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	long := e.Job("shell", body("command", []string{"cat", fifo}))
+	e.Send(&pb.Down{Jobs: []*pb.Job{long}})
+	e.Do(e.Job("shell", body("command", "(env -i setsid "+mark+" >/dev/null 2>&1 &); sleep 0.2")))
+	if n := alive(mark); n != 1 {
+		t.Fatalf("%d processes hide while another attempt runs", n)
+	}
+	for range 5 {
+		if res := e.Do(e.Job("shell", body("command", "true"))); len(res.Notes) > 0 {
+			t.Errorf("notes of an attempt that left nothing: %q", res.Notes)
+		}
+	}
+	if err := os.WriteFile(fifo, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	res := e.End(long.BatchNo)
+	if n := alive(mark); n != 0 || len(res.Notes) != 1 || !strings.Contains(res.Notes[0], "hid whose they are") {
+		t.Errorf("%d processes still hide; notes %q", n, res.Notes)
+	}
+}
+
 // B072: bytes are kept as they are.
 func TestBinaryOutput(t *testing.T) {
 	t.Parallel()
