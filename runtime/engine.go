@@ -127,6 +127,8 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.OnEvent == nil {
 		cfg.OnEvent = func(Event) {}
 	}
+	parts := cfg.Log // each is its own component
+	cfg.Log = cfg.Log.With("component", "engine")
 	journal, left, err := dispatch.OpenJournal(cfg.JournalPath)
 	if err != nil {
 		return nil, err
@@ -140,7 +142,7 @@ func New(cfg Config) (*Engine, error) {
 		Host: cfg.Host, Boot: cfg.Boot, Incarnation: cfg.Incarnation,
 		Places: dispatch.Places(cfg.Pools, runtime.NumCPU()),
 		Tick:   cfg.Tick, Scan: cfg.Scan, Horizon: cfg.Horizon,
-		Now: cfg.Now, Log: cfg.Log.With("component", "dispatch"), Registerer: cfg.Registerer,
+		Now: cfg.Now, Log: parts.With("component", "dispatch"), Registerer: cfg.Registerer,
 		OnStarted: e.onStarted, OnEnded: e.onEnded,
 	})
 	e.claimer = claim.New(claim.Config{
@@ -148,7 +150,7 @@ func New(cfg Config) (*Engine, error) {
 		Places: e.dispatcher,
 		Host:   cfg.Host, Boot: cfg.Boot,
 		Tick: cfg.Tick, Scan: cfg.Scan, Horizon: cfg.Horizon,
-		Now: cfg.Now, Log: cfg.Log.With("component", "claim"), Registerer: cfg.Registerer,
+		Now: cfg.Now, Log: parts.With("component", "claim"), Registerer: cfg.Registerer,
 		OnSkipped: e.onSkipped,
 	})
 	return e, nil

@@ -190,7 +190,7 @@ func (d *Daemon) wire() error {
 		Host: d.cfg.Name, Boot: boot, Incarnation: d.info.Incarnation,
 		JournalPath: filepath.Join(d.cfg.DataDir, "reports.journal"),
 		Pools:       d.cfg.Pools, Tick: d.cfg.Tick, Scan: d.cfg.Scan,
-		Now: d.cfg.Now, Log: log.With("component", "engine"), Registerer: reg, OnEvent: d.cfg.OnEvent,
+		Now: d.cfg.Now, Log: log, Registerer: reg, OnEvent: d.cfg.OnEvent,
 	})
 	if err != nil {
 		return err
