@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -249,6 +250,12 @@ func (e *Engine) onEnded(j ax.Job, end ax.Ending) {
 	}
 	if end.Status == ax.StatusPending {
 		ev.Status, ev.WillRetry, ev.RetryMs = end.RetryStatus, true, end.NotBeforeMs
+	}
+	if end.Status == ax.StatusFailed || end.Status == ax.StatusTimeout {
+		// Whoever reads the daemon's log learns of what cron would have mailed.
+		first, _, _ := strings.Cut(end.Error, "\n")
+		e.cfg.Log.Info("instance failed", "stack", j.Stack, "task", j.Task, "instance", end.Ref.ID,
+			"attempt", end.Attempt, "status", end.Status, "class", end.ErrorClass, "error", first)
 	}
 	e.cfg.OnEvent(ev)
 }

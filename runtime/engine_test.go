@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,33 @@ func TestEventsTellTheFiring(t *testing.T) {
 			if got != want[i] || e.Task != "task.a" || e.Stack != "s" || e.DueMs == 0 {
 				t.Errorf("event %d: %+v, want %+v", i, e, want[i])
 			}
+		}
+	})
+}
+
+// An instance that has finally failed is in the log once; one that is tried
+// again, or succeeds, is not.
+func TestFailureIsLogged(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.exec.play = func(j ax.Job) play {
+			if j.Task == "task.good" || j.Task == "task.second" && j.Attempt == 2 {
+				return play{}
+			}
+			return play{class: ax.ClassFailed}
+		}
+		for _, name := range []string{"good", "second", "bad"} {
+			w.apply(name, taskSpec(func(s *ax.TaskSpec) {
+				s.Schedules[0].Every = 60 * minute
+				s.Retry.Max = 1
+			}))
+		}
+		w.boot()
+		w.until("01:01:00")
+		w.wantStatuses("second", ax.StatusSuccess)
+		w.wantStatuses("bad", ax.StatusFailed)
+		log := w.log.String()
+		if n := strings.Count(log, "instance failed"); n != 1 || !strings.Contains(log, "task=task.bad instance=") || !strings.Contains(log, `error="it was failed"`) {
+			t.Errorf("told %d times:\n%s", n, log)
 		}
 	})
 }
