@@ -73,6 +73,9 @@ func (c *call) logs(ctx context.Context, a logsArgs) error {
 	if err != nil {
 		return err
 	}
+	if a.attempt < 0 || a.attempt > l.Attempt && (!a.follow || l.Status.Final()) {
+		return ax.Diagnostic{Severity: ax.SeverityError, Summary: fmt.Sprintf("Instance %d has no attempt %d", a.id, a.attempt), Detail: fmt.Sprintf("It has had %s.", plural(l.Attempt, "attempt"))}
+	}
 	reader, err := logReader(ctx, s, l)
 	if err != nil {
 		return err
@@ -184,9 +187,13 @@ type logText struct {
 	escape     bool
 	part       []byte // of a character that a chunk cut in two
 	stream     logs.Stream
+	attempt    int // of the last chunk, 0 before the first
 }
 
 func (t *logText) chunk(ch logs.Chunk) error {
+	if err := t.begin(ch.Attempt); err != nil {
+		return err
+	}
 	if ch.Stream == logs.Note {
 		_, err := fmt.Fprintf(t.notes, "ax: %s\n", clean(string(bytes.TrimSpace(ch.Data))))
 		return err
@@ -203,6 +210,20 @@ func (t *logText) chunk(ch logs.Chunk) error {
 	whole := wholeRunes(data)
 	t.part, t.stream = bytes.Clone(data[whole:]), ch.Stream
 	return t.write(escapeLog(data[:whole]))
+}
+
+// begin notes where the output of another attempt begins.
+func (t *logText) begin(attempt int) error {
+	before := t.attempt
+	t.attempt = attempt
+	if before == 0 || before == attempt {
+		return nil
+	}
+	if err := t.end(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(t.notes, "ax: attempt %d\n", attempt)
+	return err
 }
 
 func (t *logText) write(data []byte) error {
