@@ -17,10 +17,15 @@ import (
 )
 
 // locate finds the store's file, or makes an empty one, and refuses what is
-// not ours to use before anything is touched.
+// not ours to use before anything is touched. The path it returns leads through
+// no symbolic link, so that a store has one name whoever opens it by which: the
+// lock that keeps a second axd away goes by it, and SQLite's own files do.
 func locate(path string, o Options) (abs string, made bool, err error) {
 	if abs, err = filepath.Abs(path); err != nil {
 		return "", false, fmt.Errorf("open store: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		abs = real
 	}
 	dir := filepath.Dir(abs)
 	if err := checkOwner("store folder", dir); err != nil {

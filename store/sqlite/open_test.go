@@ -318,6 +318,28 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// A store has one name, whichever link it is opened by.
+func TestPathOfALinkedStore(t *testing.T) {
+	t.Parallel()
+	path := populate(t)
+	link, folder := filepath.Join(t.TempDir(), "link.db"), filepath.Join(t.TempDir(), "folder")
+	if err := errors.Join(os.Symlink(path, link), os.Symlink(filepath.Dir(path), folder)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{link, filepath.Join(folder, filepath.Base(path))} {
+		s, err := sqlite.Open(t.Context(), name, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Path() != path {
+			t.Errorf("%s is opened as %s, not as %s", name, s.Path(), path)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // The driver works with exactly one version of its C library: the one that its
 // own go.mod names.
 func TestLibcIsThePinnedOne(t *testing.T) {

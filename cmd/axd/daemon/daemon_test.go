@@ -52,6 +52,12 @@ func TestOnlyOneDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, cfg, "another axd is using the store")
+	linked := cfg
+	linked.StoreURL, linked.DataDir = "sqlite:"+filepath.Join(t.TempDir(), "link.db"), t.TempDir()
+	if err := os.Symlink(strings.TrimPrefix(cfg.StoreURL, "sqlite:"), strings.TrimPrefix(linked.StoreURL, "sqlite:")); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, linked, "another axd is using the store")
 	other := newStore(t)
 	other.DataDir = filepath.Join(filepath.Dir(strings.TrimPrefix(cfg.StoreURL, "sqlite:")), "ax.data")
 	refused(t, other, "another axd is using the data folder")
