@@ -38,6 +38,8 @@ func loadBytes(text []byte) string {
 	found := l.finish()
 	if found.HasErrors() {
 		c = nil
+	} else if c == nil {
+		panic("neither a configuration nor an error")
 	}
 	for _, d := range found {
 		if s := d.Snippet; s != nil && (s.HighlightStartOffset > s.HighlightEndOffset || s.HighlightEndOffset > len(s.Code)) {
