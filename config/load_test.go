@@ -67,6 +67,7 @@ func TestUnreadable(t *testing.T) {
 		{"dangling link", dangling, []string{"link.hcl: no such file"}},
 		{"empty folder", folder(t, nil), []string{"has no *.hcl file"}},
 		{"only droppings", folder(t, map[string]string{".a.hcl": task("a"), "x.axtest.hcl": ""}), []string{"has no *.hcl file"}},
+		{"blank files", folder(t, map[string]string{"a.hcl": "", "b.hcl": "\xef\xbb\xbf \r\n"}), []string{"Nothing is written in", "use destroy"}},
 		{"utf-16", folder(t, map[string]string{"a.hcl": "\xff\xfet\x00a\x00"}), []string{"UTF-16", "UTF-8"}},
 		{"utf-16 without a mark", folder(t, map[string]string{"a.hcl": "#\x00\n\x00a\x00"}), []string{"line 1 has a NUL byte"}},
 		{"latin-1", folder(t, map[string]string{"a.hcl": "\n# caf\xe9"}), []string{"line 2 is not UTF-8"}},

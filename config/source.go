@@ -65,7 +65,20 @@ func (l *loader) open(path string) bool {
 		}
 		l.add(name, text)
 	}
-	return true
+	return len(l.diagnostics) > 0 || l.notBlank(path)
+}
+
+// notBlank refuses a configuration that is nothing but blank. To delete all is
+// a thing to be said; a file cut off by a full disk, or the rest of a plan file,
+// must not say it.
+func (l *loader) notBlank(path string) bool {
+	for _, s := range l.sources {
+		if len(bytes.TrimSpace(s.text)) > 0 {
+			return true
+		}
+	}
+	l.fail("The configuration is empty", "Nothing is written in %s. To delete what a stack owns, use destroy.", show(path))
+	return false
 }
 
 // add makes a source of a clean text.
