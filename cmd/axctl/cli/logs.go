@@ -81,10 +81,17 @@ func (c *call) logs(ctx context.Context, a logsArgs) error {
 		return err
 	}
 	q := logs.Query{Instance: a.id, Attempt: a.attempt, FromMs: l.ClaimedMs, ToMs: l.StoppedMs}
+	var found int64 // bytes of the last attempt
+	pass := func(ch logs.Chunk) error {
+		if ch.Attempt == l.Attempt && ch.Stream != logs.Note {
+			found += int64(len(ch.Data))
+		}
+		return sink.chunk(ch)
+	}
 	if a.follow {
-		err = reader.Follow(ctx, q, func() (bool, error) { return over(ctx, s, a.id) }, sink.chunk)
+		err = reader.Follow(ctx, q, func() (bool, error) { return over(ctx, s, a.id) }, pass)
 	} else {
-		err = reader.Read(q, sink.chunk)
+		err = reader.Read(q, pass)
 	}
 	if end := sink.end(); err == nil {
 		err = end
@@ -92,10 +99,26 @@ func (c *call) logs(ctx context.Context, a logsArgs) error {
 	if err != nil {
 		return logsEnd(ctx, err)
 	}
+	if missing := missingBytes(l, found, c.nowMs()); missing > 0 && (a.attempt == 0 || a.attempt == l.Attempt) {
+		fmt.Fprintf(c.env.Stderr, "ax: %d bytes that attempt %d printed are not here: the data folder could not keep them, or they were removed\n", missing, l.Attempt)
+	}
 	if c.globals.json {
 		return c.printJSON(document{"chunks": list(doc.chunks)})
 	}
 	return nil
+}
+
+// writtenWithin is how long after its end the last of an output may be on its
+// way to the disk.
+const writtenWithin = 10 * time.Second
+
+// missingBytes returns how much of what the last attempt printed, and what was
+// not dropped as too much, is not among the bytes found.
+func missingBytes(l ax.Life, found, nowMs int64) int64 {
+	if !l.Status.Final() || l.StoppedMs == 0 || nowMs-l.StoppedMs < writtenWithin.Milliseconds() {
+		return 0
+	}
+	return max(0, l.OutputBytes-l.OutputDropped-found)
 }
 
 // begun returns the instance's life. With -f it waits until the instance has

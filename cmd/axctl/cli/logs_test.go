@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/axctl/ax"
 	"github.com/axctl/ax/logs"
 )
 
@@ -48,6 +49,34 @@ func TestLogTextIsRawForPipesAndEscapedForTerminals(t *testing.T) {
 	feed(t, &logText{out: &out, notes: &notes, escape: true}, chunks...)
 	if got, want := out.String(), "café\n\\u001b[2Jx\n\\xff\\u0000\t."; got != want {
 		t.Errorf("escaped: %q, want %q", got, want)
+	}
+}
+
+// That an output is not where it should be is not passed over in silence, but
+// only once it should be there.
+func TestMissingBytes(t *testing.T) {
+	t.Parallel()
+	life := func(status ax.Status, stoppedMs int64) ax.Life {
+		var l ax.Life
+		l.Status, l.StoppedMs, l.OutputBytes, l.OutputDropped = status, stoppedMs, 100, 30
+		return l
+	}
+	now := int64(1_000_000)
+	for _, c := range []struct {
+		name        string
+		life        ax.Life
+		found, want int64
+	}{
+		{"nothing is there", life(ax.StatusSuccess, 1), 0, 70},
+		{"a part is there", life(ax.StatusFailed, 1), 69, 1},
+		{"all is there", life(ax.StatusSuccess, 1), 70, 0},
+		{"it still runs", life(ax.StatusDispatched, 0), 0, 0},
+		{"its processes are not gone", life(ax.StatusTimeout, 0), 0, 0},
+		{"it ended a moment ago", life(ax.StatusSuccess, now-writtenWithin.Milliseconds()+1), 0, 0},
+	} {
+		if got := missingBytes(c.life, c.found, now); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
 	}
 }
 
