@@ -69,9 +69,14 @@ func (h *Handler) Run(ctx context.Context, job sdk.Job) (sdk.Outputs, error) {
 		return nil, requestError(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	content, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	content, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	cut := len(content) > maxBody
+	content = content[:min(len(content), maxBody)]
 	_, _ = fmt.Fprintf(job.Output.Stdout, "%s %s\n", resp.Proto, resp.Status)
 	_, _ = job.Output.Stdout.Write(content)
+	if cut {
+		job.Output.Note(fmt.Sprintf("the response goes on after %d bytes, which is all that is read", maxBody))
+	}
 	if err != nil {
 		return nil, sdk.Transient(fmt.Errorf("read response: %w", err))
 	}
@@ -107,6 +112,9 @@ func newRequest(ctx context.Context, job sdk.Job, in body) (*http.Request, error
 		req.Header.Set("Idempotency-Key", job.IdempotencyKey)
 	}
 	for name, value := range in.Headers {
+		if strings.ContainsAny(name+value, "\r\n\x00") {
+			return nil, fmt.Errorf("header %q has a line break in it", name)
+		}
 		req.Header.Set(name, value)
 		if http.CanonicalHeaderKey(name) == "Host" {
 			req.Host = value

@@ -115,7 +115,7 @@ func TestResults(t *testing.T) {
 		{"file", body("file:///etc/passwd"), "permanent", "url must be http:// or https:// with a host"},
 		{"bad url", body("http://user:hunter2@exa mple/%zz"), "permanent", "url: "},
 		{"body and json", body(s.URL+"/echo", "body", "x", "json", 1), "permanent", "only one of body and json"},
-		{"header with a line break", body(s.URL+"/echo", "headers", map[string]string{"X-A": "1\r\nX-B: 2"}), "transient", "invalid header field value"},
+		{"header with a line break", body(s.URL+"/echo", "headers", map[string]string{"X-A": "1\r\nX-B: 2"}), "permanent", `header "X-A" has a line break in it`},
 		{"outputs of no JSON", body(s.URL+"/status/200", "outputs", map[string]string{"a": "b"}), "failed", "response is no JSON"},
 		{"outputs not there", body(s.URL+"/echo", "outputs", map[string]string{"a": "items.1.id"}), "failed", `response has no "items.1.id"`},
 		{"metadata", body("http://169.254.169.254/latest/meta-data"), "permanent", "address 169.254.169.254 is link-local or a metadata service"},
@@ -169,7 +169,7 @@ func TestRequest(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 	e.Until("the first MiB", func(_ []*pb.Report, r plugintest.Result) bool {
-		return len(r.Stdout) == 1<<20+len("HTTP/1.1 200 OK\n")
+		return len(r.Stdout) == 1<<20+len("HTTP/1.1 200 OK\n") && len(r.Notes) == 1 && strings.Contains(r.Notes[0], "goes on after 1048576 bytes")
 	}, res.Report.BatchNo)
 }
 

@@ -311,7 +311,8 @@ func (p *pipe) copy() {
 func startError(program string, err error) error {
 	err = fmt.Errorf("start %s: %w", program, err)
 	switch {
-	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE),
+		errors.Is(err, unix.EBADF): // what a child gets that may open no more
 		return sdk.Resource(err)
 	case errors.Is(err, unix.ETXTBSY):
 		return sdk.Transient(err)
