@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/axctl/ax"
@@ -193,32 +194,43 @@ func (d *Dispatcher) finish(ctx context.Context) {
 	})
 }
 
-// write finishes a batch. When the store refuses it for no passing reason, its
-// endings are written one by one, so that one bad ending does not keep the
-// others; the answer to one that is refused is nil.
+// write finishes a batch; the answer to an ending that is refused is nil.
 func (d *Dispatcher) write(ctx context.Context, batch []ending) []*ax.Ended {
-	answers := make([]*ax.Ended, len(batch))
 	es := make([]ax.Ending, len(batch))
 	for i, w := range batch {
 		es[i] = w.Ending
 	}
-	got, err := d.cfg.Store.Finish(ctx, es)
+	return apart(ctx, es, d.cfg.Store.Finish, func(e ax.Ending, err error) {
+		d.cfg.Log.Error("an end cannot be written; it is tried again", "instance", e.ID, "attempt", e.Attempt, "error", err)
+	})
+}
+
+// apart writes a batch in one call. When the store refuses it for no passing
+// reason, its rows are written one by one, so that a bad one does not keep the
+// others; the answer to one that is refused, which refused is told of, is nil.
+func apart[T, A any](
+	ctx context.Context, batch []T, write func(context.Context, []T) ([]A, error), refused func(T, error),
+) []*A {
+	answers := make([]*A, len(batch))
+	got, err := write(ctx, batch)
 	if err == nil {
 		for i := range got {
 			answers[i] = &got[i]
 		}
 		return answers
 	}
-	for i, e := range es {
-		if ctx.Err() != nil {
-			break
+	for i, row := range batch {
+		if len(batch) > 1 {
+			got, err = write(ctx, batch[i:i+1])
 		}
-		one, err := d.cfg.Store.Finish(ctx, []ax.Ending{e})
-		if err != nil {
-			d.cfg.Log.Error("an end cannot be written; it is tried again", "instance", e.ID, "attempt", e.Attempt, "error", err)
-			continue
+		switch {
+		case ctx.Err() != nil:
+			return answers
+		case err != nil:
+			refused(row, err)
+		default:
+			answers[i] = &got[0]
 		}
-		answers[i] = &one[0]
 	}
 	return answers
 }
@@ -239,44 +251,46 @@ func (d *Dispatcher) handover(ctx context.Context) {
 		}
 	}
 	d.beside(callHandover, func() func() {
-		results, err := d.cfg.Store.Dispatch(ctx, hs)
-		return func() { d.handedOver(batch, hs, results, err) }
+		results := apart(ctx, hs, d.cfg.Store.Dispatch, func(h ax.Handover, err error) {
+			d.cfg.Log.Error("an instance cannot be handed over; it is tried again in a minute", "instance", h.ID, "error", err)
+		})
+		return func() { d.handedOver(batch, hs, results) }
 	})
 }
 
-func (d *Dispatcher) handedOver(batch []*item, hs []ax.Handover, results []ax.HandoverResult, err error) {
-	if err != nil {
-		// Unknown what was written: the sweeps find out. Until then the
-		// instances are in nobody's hands, so their tasks start nothing else.
-		d.cfg.Log.Error("instances cannot be handed over; they are tried again", "instances", len(batch), "error", err)
-		d.at[callOpen] = d.nowMs()
-	}
+// parkFor is how long an instance waits whose handover the store refuses.
+const parkFor = time.Minute
+
+func (d *Dispatcher) handedOver(batch []*item, hs []ax.Handover, results []*ax.HandoverResult) {
+	now := d.nowMs()
 	for n, i := range batch {
-		switch {
-		case err != nil:
+		switch result := results[n]; {
+		case result == nil:
 			d.places.release(i.handler())
 			d.putBack(i)
-			d.task(i.TaskID).blocked = true
-		case results[n] == ax.HandedOver:
+			d.park(i, now)
+			d.touch(i.TaskID)
+			d.at[callOpen] = now // it may have been written all the same
+		case *result == ax.HandedOver:
 			d.drop(i)
 			d.take(hs[n], i.Kind, i.version).late = i.late
-		case results[n] == ax.HandoverBlocked:
+		case *result == ax.HandoverBlocked:
 			d.places.release(i.handler())
 			d.putBack(i)
 			d.task(i.TaskID).blocked = true
-		case results[n] == ax.HandoverHeld:
+		case *result == ax.HandoverHeld:
 			i.Held = true
 			d.places.release(i.handler())
 			d.putBack(i)
 			d.touch(i.TaskID)
-		case results[n] == ax.HandoverGone:
+		case *result == ax.HandoverGone:
 			d.places.release(i.handler())
 			d.drop(i)
 			// Either it was cancelled, or an earlier try was written and its
 			// answer lost.
-			d.at[callOpen] = d.nowMs()
+			d.at[callOpen] = now
 		default:
-			panic("unknown handover result " + string(results[n]))
+			panic("unknown handover result " + string(*result))
 		}
 	}
 }
@@ -296,6 +310,7 @@ func (d *Dispatcher) flush(ctx context.Context) {
 	now := d.nowMs()
 	d.at[callStarted] = now + flushEvery.Milliseconds()
 	var ss []ax.Started
+	var begun []*attempt // of ss
 	for _, a := range d.begun {
 		if a.reported || d.running[a.ref.ID] != a {
 			continue
@@ -303,20 +318,34 @@ func (d *Dispatcher) flush(ctx context.Context) {
 		s := ax.Started{Ref: a.ref, Attempt: a.job.Attempt, StartedMs: a.startedMs}
 		if a.job.Timeout > 0 {
 			s.DeadlineMs = a.startedMs + int64(a.job.Timeout)
-			d.armOverdue(a, s.DeadlineMs)
+			if a.overdueAt.IsZero() { // no cancel, and no earlier flush, has armed it
+				d.armOverdue(a, s.DeadlineMs)
+			}
 		}
-		ss = append(ss, s)
+		ss, begun = append(ss, s), append(begun, a)
 	}
 	d.begun = nil
 	if len(ss) == 0 {
 		return
 	}
 	d.beside(callStarted, func() func() {
-		err := d.cfg.Store.Started(ctx, ss)
+		var fault error
+		written := apart(ctx, ss, d.writeStarts, func(s ax.Started, err error) {
+			fault = fmt.Errorf("start of instance %d: %w", s.ID, err)
+		})
 		return func() {
-			d.fault(ctx, callStarted, err)
+			for n, a := range begun {
+				if written[n] == nil {
+					d.begun = append(d.begun, a)
+				}
+			}
+			d.fault(ctx, callStarted, fault)
 		}
 	})
+}
+
+func (d *Dispatcher) writeStarts(ctx context.Context, ss []ax.Started) ([]struct{}, error) {
+	return make([]struct{}, len(ss)), d.cfg.Store.Started(ctx, ss)
 }
 
 // maxVersions bounds the definitions kept in memory.
@@ -328,6 +357,18 @@ func (d *Dispatcher) learn(v *ax.TaskVersion) {
 		clear(d.versions)
 	}
 	d.versions[v.VersionKey] = v
+}
+
+// version returns a definition, or nil: then it is read, unless that has shown
+// that it is not there, which is for good.
+func (d *Dispatcher) version(k ax.VersionKey) (v *ax.TaskVersion, absent bool) {
+	if v = d.versions[k]; v != nil {
+		return v, false
+	}
+	if _, absent = d.absent[k]; !absent {
+		d.missing[k] = struct{}{}
+	}
+	return nil, absent
 }
 
 // readVersions reads the definitions that waiting instances need.
@@ -353,7 +394,7 @@ func (d *Dispatcher) readVersions(ctx context.Context) {
 				delete(d.missing, k)
 				if d.versions[k] == nil {
 					d.absent[k] = struct{}{}
-					d.cfg.Log.Error("a waiting instance's definition is not in the store, or cannot be read", "task", k.ObjectID, "version", k.Version)
+					d.cfg.Log.Error("an instance's definition is not in the store, or cannot be read", "task", k.ObjectID, "version", k.Version)
 				}
 			}
 		}

@@ -35,6 +35,11 @@ type host struct {
 	cancels []ax.CancelOrder
 	reports chan []ax.Report
 	away    bool // the executor cannot be given jobs
+
+	// What the store refuses and has lost: calls_test.go.
+	refused      map[string]int64
+	versionsLost bool
+	versionReads int
 }
 
 func (h *host) Offers(string) bool {
@@ -111,7 +116,7 @@ func onHost(t *testing.T, spec ax.TaskSpec, body func(h *host)) {
 		}
 		h.journal = journal
 		h.d = New(Config{
-			Store: h.store, Cancels: h.store, Executors: h, Journal: journal, Left: left,
+			Store: refusing{h.store, h}, Cancels: h.store, Executors: h, Journal: journal, Left: left,
 			Host: "h1", Boot: "b1", Incarnation: "inc", Places: Places(nil, 2),
 			Tick: time.Second, Scan: 5 * time.Second, Horizon: 5 * time.Minute,
 			Now: time.Now, Log: slog.New(slog.NewTextHandler(h, nil)), Registerer: prometheus.NewRegistry(),

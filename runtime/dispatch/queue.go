@@ -33,6 +33,7 @@ type item struct {
 	ax.Waiting
 	late    bool
 	stage   stage
+	parked  int64 // until then it does not start: the store refused to hand it over
 	version *ax.TaskVersion // set from stageQueued on
 	sweep   int             // the newest sweep in which it cannot be missing
 	timer   wheel.Handle
@@ -41,6 +42,9 @@ type item struct {
 func (i *item) key() ax.VersionKey {
 	return ax.VersionKey{ObjectID: i.TaskID, Version: i.Version}
 }
+
+// startMs is the earliest instant at which it may start.
+func (i *item) startMs() int64 { return max(i.NotBeforeMs, i.parked) }
 
 func (i *item) handler() string { return i.version.Spec.Handler.Name }
 
@@ -82,6 +86,7 @@ func (t *task) turn(nowMs int64) []*item {
 	ws := make([]ax.Waiting, len(t.items))
 	for n, i := range t.items {
 		ws[n] = i.Waiting
+		ws[n].NotBeforeMs = i.startMs()
 	}
 	var turn []*item
 	for _, n := range rules.Turn(newest.Overlap, t.active+t.turns, newest.MaxActive, ws, nowMs) {
@@ -141,9 +146,15 @@ func (d *Dispatcher) add(w ax.Waiting, nowMs int64) {
 // arm sets the timer of an item that may not start yet.
 func (d *Dispatcher) arm(i *item, nowMs int64) {
 	d.wheel.Cancel(i.timer)
-	if i.NotBeforeMs > nowMs {
-		i.timer = d.wheel.Add(wheel.Entry{Kind: kindNotBefore, ID: i.ID, DueMs: i.NotBeforeMs})
+	if start := i.startMs(); start > nowMs {
+		i.timer = d.wheel.Add(wheel.Entry{Kind: kindNotBefore, ID: i.ID, DueMs: start})
 	}
+}
+
+// park lets an instance wait that cannot be handed over.
+func (d *Dispatcher) park(i *item, nowMs int64) {
+	i.parked = nowMs + parkFor.Milliseconds()
+	d.arm(i, nowMs)
 }
 
 // drop takes an instance that is no longer pending out of memory.
@@ -195,11 +206,8 @@ func (d *Dispatcher) takeTurns(nowMs int64) {
 		delete(d.touched, id)
 		t := d.task(id)
 		for _, i := range t.turn(nowMs) {
-			v := d.versions[i.key()]
+			v, _ := d.version(i.key())
 			if v == nil {
-				if _, told := d.absent[i.key()]; !told {
-					d.missing[i.key()] = struct{}{}
-				}
 				continue
 			}
 			t.remove(i)

@@ -121,9 +121,9 @@ func (d *Dispatcher) reconciled(rows []ax.Instance, asked map[string]struct{}) {
 		batchNo := ax.BatchNo(d.cfg.Incarnation, row.ID, row.Attempt)
 		_, before := asked[batchNo]
 		_, still := d.suspects[batchNo]
-		v := d.versions[ax.VersionKey{ObjectID: row.TaskID, Version: row.Version}]
-		if v == nil {
-			d.missing[ax.VersionKey{ObjectID: row.TaskID, Version: row.Version}] = struct{}{}
+		v, absent := d.version(ax.VersionKey{ObjectID: row.TaskID, Version: row.Version})
+		if absent {
+			continue // told; the next boot settles it
 		}
 		if v == nil || !before || !still {
 			suspects[batchNo] = struct{}{}
