@@ -47,7 +47,11 @@ func demo(ctx, drain context.Context, f flags, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer d.Close()
-	fmt.Fprintf(stdout, "%d tasks of %s on a temporary store; %s\n\n", len(desired.Definitions), f.demo, health)
+	tasks := "tasks"
+	if len(desired.Definitions) == 1 {
+		tasks = "task"
+	}
+	fmt.Fprintf(stdout, "%d %s of %s on a temporary store; %s\n\n", len(desired.Definitions), tasks, f.demo, health)
 	view.header()
 	if f.demoFor > 0 {
 		var cancel context.CancelFunc
