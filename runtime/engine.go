@@ -107,7 +107,7 @@ type Engine struct {
 	run        atomic.Bool
 }
 
-// New checks cfg and opens the journal, which Run closes. It starts nothing.
+// New checks cfg and opens the journal, which Close closes. It starts nothing.
 func New(cfg Config) (*Engine, error) {
 	switch {
 	case cfg.Claims == nil || cfg.Dispatches == nil || cfg.Cancels == nil || cfg.Watcher == nil || cfg.Executors == nil:
@@ -130,7 +130,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	parts := cfg.Log // each is its own component
 	cfg.Log = cfg.Log.With("component", "engine")
-	journal, left, err := dispatch.OpenJournal(cfg.JournalPath)
+	journal, left, err := dispatch.OpenJournal(cfg.JournalPath, cfg.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -164,11 +164,6 @@ func (e *Engine) Run(ctx context.Context) error {
 	if e.run.Swap(true) {
 		return errors.New("engine: run twice")
 	}
-	err := e.work(ctx)
-	return errors.Join(err, e.journal.Close())
-}
-
-func (e *Engine) work(ctx context.Context) error {
 	if err := e.dispatcher.Recover(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -215,6 +210,9 @@ func (e *Engine) watch(ctx context.Context) error {
 		}
 	}
 }
+
+// Close closes the journal, after Run or in place of it.
+func (e *Engine) Close() error { return e.journal.Close() }
 
 // Drain lets no new attempt start; Run returns when those that run have ended.
 // It is safe for concurrent use.

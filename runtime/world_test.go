@@ -103,6 +103,9 @@ func (w *world) kill() {
 	if err := <-w.done; err != nil {
 		w.t.Error("run:", err)
 	}
+	if err := w.engine.Close(); err != nil {
+		w.t.Error("close:", err)
+	}
 	w.engine = nil
 	old := w.exec
 	old.mu.Lock()

@@ -110,7 +110,7 @@ func onHost(t *testing.T, spec ax.TaskSpec, body func(h *host)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{t: t, store: memory.New(time.Now), reports: make(chan []ax.Report, 100)}
 		h.apply(spec)
-		journal, left, err := OpenJournal(path)
+		journal, left, err := OpenJournal(path, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

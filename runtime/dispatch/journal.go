@@ -1,12 +1,14 @@
 package dispatch
 
 import (
+	"bufio"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -26,9 +28,10 @@ const (
 )
 
 // Journal keeps reports until the store has them: an append-only file of
-// records, each a length, a CRC-32C and a report as JSON. A record that a crash
-// cut short ends the file. Records that the store has already do no harm, since
-// replay passes over them. It is used by one goroutine at a time.
+// records, each a length, a CRC-32C and a report as JSON. What is damaged, as by
+// a crash that cut the last record short, is passed over. Records that the store
+// has already do no harm, since replay passes over them. It is used by one
+// goroutine at a time.
 type Journal struct {
 	path string
 	file *os.File
@@ -37,15 +40,19 @@ type Journal struct {
 }
 
 // OpenJournal opens or makes the journal at path and returns the reports it
-// holds, in order.
-func OpenJournal(path string) (*Journal, []ax.Report, error) {
+// holds, in order. Damage is logged.
+func OpenJournal(path string, log *slog.Logger) (*Journal, []ax.Report, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, nil, ax.WithHint(fmt.Errorf("open report journal: %w", err),
 			"check that the data folder %s belongs to the user axd runs as", filepath.Dir(path))
 	}
 	j := &Journal{path: path, file: f}
-	reports, err := j.read()
+	reports, lost, err := j.read()
+	if lost > 0 {
+		log.Warn("the report journal is damaged; an attempt whose end was in the damaged part is taken for lost",
+			"path", path, "bytes", lost, "reports_read", len(reports))
+	}
 	if err == nil {
 		err = errors.Join(f.Truncate(j.size), syncFolder(filepath.Dir(path)))
 	}
@@ -130,30 +137,64 @@ func (j *Journal) rewrite(live []ax.Report) error {
 	return nil
 }
 
-// read returns the whole records and sets size to their end.
-func (j *Journal) read() ([]ax.Report, error) {
-	b, err := io.ReadAll(j.file)
+// read returns the whole records and sets size to the end of the last one. It
+// looks for the next one behind what is damaged; lost is how many bytes are in
+// no record.
+func (j *Journal) read() (reports []ax.Report, lost int64, err error) {
+	info, err := j.file.Stat()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var reports []ax.Report
+	r := bufio.NewReaderSize(j.file, headerBytes+maxRecordBytes)
+	at, lost := int64(0), info.Size()
 	for {
-		rest := b[j.size:]
-		if len(rest) < 8 {
-			return reports, nil
+		report, n, err := nextRecord(r)
+		switch {
+		case errors.Is(err, io.EOF):
+			return reports, lost, nil
+		case err != nil:
+			return nil, 0, err
+		case n == 0:
+			_, _ = r.Discard(1) // it was seen just now
+			at++
+		default:
+			_, _ = r.Discard(n)
+			at += int64(n)
+			j.size = at
+			lost -= int64(n)
+			reports = append(reports, report)
 		}
-		n, sum := binary.BigEndian.Uint32(rest), binary.BigEndian.Uint32(rest[4:])
-		if n > maxRecordBytes || int(n) > len(rest)-8 {
-			return reports, nil
-		}
-		body := rest[8 : 8+n]
-		var r ax.Report
-		if crc32.Checksum(body, castagnoli) != sum || json.Unmarshal(body, &r) != nil {
-			return reports, nil
-		}
-		reports = append(reports, r)
-		j.size += 8 + int64(n)
 	}
+}
+
+// headerBytes is the length of a record's length and sum.
+const headerBytes = 8
+
+// nextRecord returns the record at which r stands and its length, 0 when there
+// is none; r stays. A report begins with a brace and is text, which is far too
+// large as a length: nothing within a record looks like the start of one. The
+// error is io.EOF when too little for a record is left.
+func nextRecord(r *bufio.Reader) (report ax.Report, n int, err error) {
+	header, err := r.Peek(headerBytes + 1)
+	if err != nil {
+		return report, 0, err
+	}
+	size, sum := binary.BigEndian.Uint32(header), binary.BigEndian.Uint32(header[4:])
+	if size > maxRecordBytes || header[headerBytes] != '{' {
+		return report, 0, nil
+	}
+	record, err := r.Peek(headerBytes + int(size))
+	switch {
+	case errors.Is(err, io.EOF):
+		return report, 0, nil
+	case err != nil:
+		return report, 0, err
+	}
+	body := record[headerBytes:]
+	if crc32.Checksum(body, castagnoli) != sum || json.Unmarshal(body, &report) != nil {
+		return ax.Report{}, 0, nil
+	}
+	return report, len(record), nil
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

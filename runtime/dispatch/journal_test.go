@@ -1,10 +1,13 @@
 package dispatch
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+var discard = slog.New(slog.DiscardHandler)
+
 func report(n int) ax.Report {
 	return ax.Report{
 		BatchNo: fmt.Sprintf("inc-%d-1", n), Kind: ax.ReportEnded, Status: ax.StatusSuccess,
@@ -24,7 +29,7 @@ func report(n int) ax.Report {
 
 func openJournal(t *testing.T, path string) (*Journal, []ax.Report) {
 	t.Helper()
-	j, rs, err := OpenJournal(path)
+	j, rs, err := OpenJournal(path, discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +84,7 @@ func TestJournalTornTail(t *testing.T) {
 			rt.Fatal(err)
 		}
 		n := rapid.IntRange(1, 5).Draw(rt, "records")
-		j, _, err := OpenJournal(path)
+		j, _, err := OpenJournal(path, discard)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -104,7 +109,7 @@ func TestJournalTornTail(t *testing.T) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			rt.Fatal(err)
 		}
-		j, rs, err := OpenJournal(path)
+		j, rs, err := OpenJournal(path, discard)
 		if err != nil || len(rs) != n-1 {
 			rt.Fatalf("%d records, %v, want %d", len(rs), err, n-1)
 		}
@@ -112,11 +117,69 @@ func TestJournalTornTail(t *testing.T) {
 			rt.Fatal(err)
 		}
 		_ = j.Close()
-		j, rs, err = OpenJournal(path)
+		j, rs, err = OpenJournal(path, discard)
 		if err != nil || len(rs) != n || rs[n-1].EndedMs != 99 {
 			rt.Fatalf("after the tail: %v, %v", rs, err)
 		}
 		_ = j.Close()
+	})
+}
+
+// What is damaged costs what it covers and nothing behind it, and is told once
+// with what it cost.
+func TestJournalDamagedInTheMiddle(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		path := filepath.Join(folder, "reports")
+		var whole []byte
+		ends := []int64{0}
+		for i := range 10 {
+			r := report(i)
+			r.Error = strings.Repeat("{", rapid.SampledFrom([]int{0, 9, 100_000}).Draw(rt, "error"))
+			var err error
+			if whole, err = encode(whole, []ax.Report{r}); err != nil {
+				rt.Fatal(err)
+			}
+			ends = append(ends, int64(len(whole)))
+		}
+		// Records first to last are hit, up to somewhere in the last one.
+		first := rapid.IntRange(0, 8).Draw(rt, "first")
+		last := rapid.IntRange(first, 8).Draw(rt, "last")
+		from := int(rapid.Int64Range(ends[first], ends[first+1]-1).Draw(rt, "from"))
+		to := int(rapid.Int64Range(max(ends[last], int64(from)), ends[last+1]-1).Draw(rt, "to"))
+		noise := rapid.SampledFrom([]byte{0, 0xff, '{'}).Draw(rt, "noise")
+		b := slices.Clone(whole)
+		for i := from; i <= to; i++ {
+			b[i] = noise
+		}
+		b[from], b[to] = ^whole[from], ^whole[to]
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			rt.Fatal(err)
+		}
+		var want []int64
+		for i := range int64(10) {
+			if i < int64(first) || i > int64(last) {
+				want = append(want, i)
+			}
+		}
+		var log bytes.Buffer
+		j, rs, err := OpenJournal(path, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		_ = j.Close()
+		var got []int64
+		for _, r := range rs {
+			got = append(got, r.EndedMs)
+		}
+		if !slices.Equal(got, want) || j.Size() != int64(len(whole)) {
+			rt.Errorf("read %v, want %v; size %d, want %d", got, want, j.Size(), len(whole))
+		}
+		lost := fmt.Sprintf("path=%s bytes=%d ", path, ends[last+1]-ends[first])
+		if strings.Count(log.String(), "level=WARN") != 1 || !strings.Contains(log.String(), lost) {
+			rt.Errorf("told %q, want %q", log.String(), lost)
+		}
 	})
 }
 
@@ -185,7 +248,7 @@ func TestJournalFailedAppend(t *testing.T) {
 
 func TestJournalNeedsItsFolder(t *testing.T) {
 	t.Parallel()
-	_, _, err := OpenJournal(filepath.Join(t.TempDir(), "none", "reports"))
+	_, _, err := OpenJournal(filepath.Join(t.TempDir(), "none", "reports"), discard)
 	if hint, ok := err.(*ax.HintError); !ok || hint.Hint == "" {
 		t.Errorf("got %v", err)
 	}

@@ -33,7 +33,7 @@ type item struct {
 	ax.Waiting
 	late    bool
 	stage   stage
-	parked  int64 // until then it does not start: the store refused to hand it over
+	parked  int64           // until then it does not start: the store refused to hand it over
 	version *ax.TaskVersion // set from stageQueued on
 	sweep   int             // the newest sweep in which it cannot be missing
 	timer   wheel.Handle

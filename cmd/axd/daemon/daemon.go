@@ -195,6 +195,7 @@ func (d *Daemon) wire() error {
 	if err != nil {
 		return err
 	}
+	d.onClose(func() { _ = d.engine.Close() })
 	started := d.cfg.Now()
 	if d.listener != nil {
 		d.server = server.New(server.Config{

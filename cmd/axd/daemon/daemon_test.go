@@ -69,6 +69,52 @@ func TestOnlyOneDaemon(t *testing.T) {
 	again.Close()
 }
 
+// A daemon that cannot join its store, or never runs, leaves no file open.
+func TestClosesAllItOpened(t *testing.T) {
+	t.Parallel()
+	for name, run := range map[string]bool{"never ran": false, "cannot join": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := newStore(t)
+			folder := filepath.Dir(strings.TrimPrefix(cfg.StoreURL, "sqlite:"))
+			d, err := New(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(openFiles(t, folder)) == 0 {
+				t.Fatal("it has nothing open")
+			}
+			if run {
+				ended, end := context.WithCancel(t.Context())
+				end()
+				if err := d.Run(ended, t.Context()); err == nil {
+					t.Error("it joined")
+				}
+			}
+			d.Close()
+			if left := openFiles(t, folder); len(left) > 0 {
+				t.Errorf("left open: %v", left)
+			}
+		})
+	}
+}
+
+// openFiles returns the files in folder that this process has open.
+func openFiles(t *testing.T, folder string) []string {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open []string
+	for _, fd := range fds {
+		if path, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(path, folder) {
+			open = append(open, path)
+		}
+	}
+	return open
+}
+
 // Another program that looks at the lock for a moment does not keep axd away.
 func TestAGlanceAtTheLock(t *testing.T) {
 	t.Parallel()
