@@ -56,6 +56,10 @@ type Config struct {
 // DefaultGrace is how long a drain waits for running attempts.
 const DefaultGrace = 30 * time.Second
 
+// leaveWithin bounds the last write: the store may be locked by somebody who
+// does not let go.
+const leaveWithin = 2 * time.Second
+
 // Daemon is one axd. Make it with New, run it with Run, and Close it.
 type Daemon struct {
 	cfg      Config
@@ -255,7 +259,8 @@ func (d *Daemon) Run(ctx, drain context.Context) error {
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	left := context.WithoutCancel(ctx)
+	left, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+	defer cancel()
 	if lerr := d.store.Leave(left, d.self.Name, d.self.Boot, d.cfg.Now().UnixMilli()); lerr != nil {
 		d.cfg.Log.Warn("stop not recorded", "error", lerr)
 	}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/axctl/ax/store"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -181,5 +183,60 @@ func TestJoinsAndLeaves(t *testing.T) {
 	h := hosts[0]
 	if h.Name != "h1" || h.Version != "v1" || h.PID != os.Getpid() || h.DataDir != d.cfg.DataDir || h.LeftMs == 0 || h.Listen != d.Addr() {
 		t.Errorf("%+v", h)
+	}
+}
+
+// A drain ends although another process holds the store's lock and does not let
+// go: only that axd has left is not written then.
+func TestEndsWhileTheStoreIsLocked(t *testing.T) {
+	t.Parallel()
+	cfg := newStore(t)
+	d, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	drain, begin := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(t.Context(), drain) }()
+	joined := func() bool {
+		hosts, err := d.Store().Hosts(t.Context())
+		return err == nil && len(hosts) == 1
+	}
+	for limit := time.After(10 * time.Second); !joined(); {
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-limit:
+			t.Fatal("it does not join")
+		}
+	}
+	lockStore(t, strings.TrimPrefix(cfg.StoreURL, "sqlite:"))
+	begin()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(leaveWithin + 10*time.Second):
+		t.Fatal("it does not end")
+	}
+}
+
+// lockStore takes SQLite's write lock (WAL_WRITE_LOCK, byte 120 of the index of
+// its log) until the test ends.
+func lockStore(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path+"-shm", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: 120, Len: 1}
+	for unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock) != nil {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-t.Context().Done():
+			t.Fatal("the lock is not to be had")
+		}
 	}
 }
