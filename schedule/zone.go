@@ -208,14 +208,24 @@ func (z *zone) instant(wall int64) (t int64, skipped bool) {
 	}
 }
 
+// ParseInstant reads RFC 3339, or a local time of location, as a schedule reads
+// it: a local time that a change to summer time skipped is the first instant
+// after the change; one that comes twice is its first. It returns ms since epoch
+// UTC of the years 1 to 9999. The error is an *Error.
+func ParseInstant(text string, location *time.Location) (int64, error) {
+	ms, err := newZone(location).parseInstant(text)
+	if err != nil {
+		return 0, err
+	}
+	return ms, nil
+}
+
 // localForms are the ways to write a local time, tried in this order.
 var localForms = []string{
 	"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02",
 }
 
-// parseInstant reads RFC 3339, or a local time of the zone, as ms. A local time
-// that a change to summer time skipped is the first instant after the change;
-// one that comes twice is its first.
+// parseInstant is ParseInstant for a zone.
 func (z *zone) parseInstant(text string) (int64, *Error) {
 	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		if t.Nanosecond()%int(time.Millisecond) != 0 || t.UnixMilli() < minMs || t.UnixMilli() > maxMs {
@@ -241,7 +251,7 @@ func (z *zone) parseInstant(text string) (int64, *Error) {
 	}
 	return 0, &Error{
 		Summary: fmt.Sprintf("%.40q is no instant", text),
-		Detail: "Write RFC 3339 with an offset, such as \"2026-03-01T06:00:00Z\", or a local time of timezone, " +
+		Detail: "Write RFC 3339 with an offset, such as \"2026-03-01T06:00:00Z\", or a local time of the zone, " +
 			"such as \"2026-03-01T06:00\".",
 	}
 }

@@ -159,3 +159,28 @@ func TestCivil(t *testing.T) {
 		}
 	}
 }
+
+// A local time of any zone is read, a machine's too, in the schedule's way.
+func TestParseInstant(t *testing.T) {
+	t.Parallel()
+	berlin, err := Zone("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"2026-07-01T02:30":     "2026-07-01T00:30:00Z",
+		"2026-03-29T02:30":     "2026-03-29T01:00:00Z",
+		"2026-10-25 02:30":     "2026-10-25T00:30:00Z",
+		"2026-10-25T02:30:00Z": "2026-10-25T02:30:00Z",
+	} {
+		if ms, err := ParseInstant(text, berlin); err != nil || rfc3339(ms) != want {
+			t.Errorf("%s is %s, want %s: %v", text, rfc3339(ms), want, err)
+		}
+	}
+	if ms, err := ParseInstant("2026-07-01", time.FixedZone("", 3600)); err != nil || rfc3339(ms) != "2026-06-30T23:00:00Z" {
+		t.Errorf("with a fixed offset: %s, %v", rfc3339(ms), err)
+	}
+	if _, err := ParseInstant("soon", berlin); err == nil || !strings.Contains(err.Error(), "no instant") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -83,29 +83,23 @@ func loadZone(name string) (*time.Location, error) {
 	return zone, err
 }
 
-// parseInstant reads an instant of the command line: RFC 3339; a local date
-// and time (2026-12-01 02:00, or with T, seconds, or no time at all) in zone;
-// or "now".
+// parseInstant reads an instant of the command line: what a schedule takes, in
+// zone (nil: UTC), or "now".
 func parseInstant(flag, text string, zone *time.Location, now time.Time) (int64, error) {
 	if text == "now" {
 		return now.UnixMilli(), nil
 	}
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return t.UnixMilli(), nil
-	}
 	if zone == nil {
 		zone = time.UTC
 	}
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
-		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return t.UnixMilli(), nil
+	ms, err := schedule.ParseInstant(text, zone)
+	var fault *schedule.Error
+	if errors.As(err, &fault) {
+		return 0, ax.Diagnostic{
+			Severity: ax.SeverityError, Summary: fmt.Sprintf("-%s: %s", flag, fault.Summary), Detail: fault.Detail,
 		}
 	}
-	return 0, ax.Diagnostic{
-		Severity: ax.SeverityError,
-		Summary:  fmt.Sprintf("-%s: %q is no instant", flag, text),
-		Detail:   "Write it like 2026-12-01T02:00:00+08:00, or 2026-12-01T02:00 in the task's zone.",
-	}
+	return ms, err
 }
 
 // parseAgo reads a stretch back from now (24h, 7d) or an instant.

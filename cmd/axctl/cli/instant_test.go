@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,9 @@ func TestParseInstant(t *testing.T) {
 		{"2026-12-01T02:00", "2026-12-01T01:00:00Z"},
 		{"2026-12-01 02:00:30", "2026-12-01T01:00:30Z"},
 		{"2026-12-01", "2026-11-30T23:00:00Z"},
+		{"2026-03-29T02:30", "2026-03-29T01:00:00Z"}, // skipped: as a schedule has it
+		{"2026-10-25T02:30", "2026-10-25T00:30:00Z"}, // comes twice
+		{"2026-12-01T02:00:00.0001Z", ""},
 		{"tomorrow", ""},
 		{"", ""},
 		{"2026-13-01", ""},
@@ -56,6 +60,9 @@ func TestParseInstant(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("parseInstant(%q) = %q, want %q", tt.in, got, tt.want)
 		}
+	}
+	if _, err := parseInstant("due", "tomorrow", berlin, now); err == nil || !strings.HasPrefix(err.Error(), `-due: "tomorrow" is no instant`) {
+		t.Errorf("told %v", err)
 	}
 	if ms, err := parseAgo("since", "2d", nil, now); err != nil || ms != now.Add(-48*time.Hour).UnixMilli() {
 		t.Errorf("2d ago is %d, %v", ms, err)
