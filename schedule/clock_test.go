@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -17,19 +18,23 @@ func TestClockChangesAreWhatNextDoes(t *testing.T) {
 	names := ZoneNames()
 	rapid.Check(t, func(t *rapid.T) {
 		spec := ax.ScheduleSpec{
-			Cron:     rapid.SampledFrom([]string{"0-59 0-23 * * *", "0-59 1 * * *", "30 0,2 * * *", "15 0-3 * * *"}).Draw(t, "cron"),
+			Cron:     rapid.SampledFrom([]string{"0-59 0-23 * * *", "0-59 1 * * *", "0 1-3 * * *", "15 0-3 * * *"}).Draw(t, "cron"),
 			Timezone: rapid.SampledFrom(names).Draw(t, "zone"),
 		}
 		s := mustCompile(t, spec)
 		now := rapid.Int64Range(0, time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).Unix()).Draw(t, "now") * 1000
+		begin := now
 		if rapid.Bool().Draw(t, "from") {
-			spec.From = time.UnixMilli(now).UTC().Format(time.RFC3339)
+			spec.From = time.UnixMilli(begin).UTC().Format(time.RFC3339)
 			now = 0
 			s = mustCompile(t, spec)
 		}
 		const form = "2006-01-02 15:04"
 		changes := ClockChanges(spec, now, horizon)
 		for _, c := range changes {
+			if at := c.At.UnixMilli(); at < begin || at > begin+horizon.Milliseconds() {
+				t.Errorf("told of %s", c.At)
+			}
 			before := c.At.Add(-time.Millisecond)
 			next, _ := s.Next(before.UnixMilli())
 			if !c.Repeats {
@@ -73,6 +78,34 @@ func kindsOfChange(t *rapid.T, name string, nowMs int64) int {
 		}
 	}
 	return len(kinds)
+}
+
+// The first of each kind is told, and a re-setting of the clocks is none.
+func TestClockChangesTold(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		cron, zone, now, from string
+		want                  []string
+	}{
+		{"30 2 * * *", "Europe/Berlin", "2026-03-01", "", []string{"2026-03-29T02:30:00Z", "2026-10-25T02:30:00Z"}},
+		{"30 1 * * *", "America/New_York", "2026-10-20", "", []string{"2026-11-01T01:30:00Z"}}, // the next is in 383 days
+		{"30 2 * * *", "Europe/Berlin", "2024-01-01", "2026-06-01", []string{"2026-10-25T02:30:00Z", "2027-03-28T02:30:00Z"}},
+		{"0 3 * * *", "Europe/Berlin", "2026-03-01", "", nil},
+		{"30 12 30 12 *", "Pacific/Apia", "2011-12-01", "", nil}, // a day that never was
+	} {
+		spec := ax.ScheduleSpec{Cron: c.cron, Timezone: c.zone, From: c.from}
+		now, err := time.Parse(time.DateOnly, c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, change := range ClockChanges(spec, now.UnixMilli(), horizon) {
+			got = append(got, change.Reading.Format(time.RFC3339))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s %s: told %v, want %v", c.cron, c.zone, got, c.want)
+		}
+	}
 }
 
 func TestClockChangesOfOtherRules(t *testing.T) {

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/axctl/ax"
+	"golang.org/x/sys/unix"
 )
 
 // How often, and how long apart, a lock that is taken is tried again.
@@ -20,19 +20,19 @@ const (
 // axd works on a store, or in a data folder. The file stays; only the lock
 // counts.
 func lockFile(path, what string) (release func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, ax.WithHint(fmt.Errorf("lock %s: %w", what, err), "see that this user may write %s", path)
 	}
 	// axctl looks for a moment whether the lock is free; that is no other axd.
 	for try := 0; ; try++ {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) || try == lockTries {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || try == lockTries {
 			break
 		}
 		time.Sleep(lockPause)
 	}
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	if errors.Is(err, unix.EWOULDBLOCK) {
 		f.Close()
 		return nil, ax.WithHint(fmt.Errorf("another axd is using %s", what),
 			"stop it first (fuser %s shows which process it is), or give this one another -store and -data", path)
