@@ -87,16 +87,16 @@ func ManualSlotKey(uid string) string { return "m:" + uid }
 // that. Instants are ms since epoch UTC; 0 means "not yet".
 type Instance struct {
 	Ref
-	Version   int // of the definition it was born with and keeps
-	Kind      InstanceKind
-	Status    Status
-	Reason    Reason
-	Attempt   int // from 1
-	Host      string
-	Boot      string // the boot id of the axd that handed it over
-	Executor  string
-	CancelBy  string // who asked to cancel it; "" nobody
-	NotBefore int64
+	Version     int // of the definition it was born with and keeps
+	Kind        InstanceKind
+	Status      Status
+	Reason      Reason
+	Attempt     int // from 1
+	Host        string
+	Boot        string // the boot id of the axd that handed it over
+	Executor    string
+	CancelBy    string // who asked to cancel it; "" nobody
+	NotBeforeMs int64
 	// The six instants of the happy path.
 	ClaimedMs  int64
 	AssignedMs int64

@@ -195,7 +195,7 @@ func TestRetryJitterSurvivesRestart(t *testing.T) {
 		w.boot()
 		id := w.trigger("a")
 		w.pass(time.Second)
-		due := w.life(id).NotBefore
+		due := w.life(id).NotBeforeMs
 		w.kill()
 		w.boot()
 		w.pass(30 * time.Second)

@@ -90,7 +90,7 @@ func (r *rows) success(id, dueMs int64, version int) *ax.Instance {
 	r.instances = append(r.instances, ax.Instance{
 		Ref:     ax.Ref{ID: id, DueMs: dueMs, TaskID: 1, SlotKey: ax.ScheduleSlotKey(dueMs)},
 		Version: version, Kind: ax.InstanceSchedule, Status: ax.StatusSuccess, Attempt: 1, Host: "h1",
-		NotBefore: dueMs, ClaimedMs: dueMs, HandedMs: dueMs, EndedMs: dueMs, StoppedMs: dueMs,
+		NotBeforeMs: dueMs, ClaimedMs: dueMs, HandedMs: dueMs, EndedMs: dueMs, StoppedMs: dueMs,
 	})
 	r.slots = append(r.slots, ax.SlotRecord{TaskID: 1, FromMs: dueMs, ToMs: dueMs, Version: version})
 	return &r.instances[len(r.instances)-1]

@@ -59,7 +59,7 @@ func (c *checker) shape(subject string, in ax.Instance) {
 	}
 	switch in.Status {
 	case ax.StatusPending:
-		lacks(in.NotBefore != 0, "has no not_before")
+		lacks(in.NotBeforeMs != 0, "has no not_before")
 		lacks(in.Host == "" && in.HandedMs == 0, "has a host")
 		lacks(in.EndedMs == 0, "has ended")
 	case ax.StatusDispatched:

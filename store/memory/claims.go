@@ -146,7 +146,7 @@ func (s *Store) start(o *object, f ax.Firing, st ax.FiringStart) ax.Born {
 	in := ax.Instance{
 		Ref:     ax.Ref{DueMs: st.DueMs, TaskID: o.ID, SlotKey: ax.ScheduleSlotKey(st.DueMs)},
 		Version: f.Version, Kind: ax.InstanceSchedule, Status: born.Status, Reason: born.Reason,
-		NotBefore: st.DueMs, ClaimedMs: f.NowMs,
+		NotBeforeMs: st.DueMs, ClaimedMs: f.NowMs,
 	}
 	switch born.Status {
 	case ax.StatusDispatched:

@@ -237,7 +237,7 @@ func (s *Store) moveTimetable(o *object, tt ax.Timetable, nowMs int64) {
 		s.bear(ax.Instance{
 			Ref:     ax.Ref{DueMs: st.DueMs, TaskID: o.ID, SlotKey: ax.ScheduleSlotKey(st.DueMs)},
 			Version: st.Version, Kind: ax.InstanceSchedule, Status: ax.StatusPending,
-			NotBefore: st.DueMs, ClaimedMs: nowMs,
+			NotBeforeMs: st.DueMs, ClaimedMs: nowMs,
 		})
 		o.Row.Waiting++
 	}

@@ -18,7 +18,7 @@ func (s *Store) Pending(_ context.Context, q ax.PendingQuery) ([]ax.Waiting, err
 	defer s.mu.Unlock()
 	var ws []ax.Waiting
 	for _, in := range s.instances {
-		wanted := in.NotBefore <= q.UntilMs
+		wanted := in.NotBeforeMs <= q.UntilMs
 		if q.AfterID != 0 {
 			wanted = in.ID > q.AfterID
 		}
@@ -27,7 +27,7 @@ func (s *Store) Pending(_ context.Context, q ax.PendingQuery) ([]ax.Waiting, err
 		}
 		o := s.objects[in.TaskID]
 		ws = append(ws, ax.Waiting{
-			Ref: in.Ref, Version: in.Version, Kind: in.Kind, Attempt: in.Attempt, NotBeforeMs: in.NotBefore,
+			Ref: in.Ref, Version: in.Version, Kind: in.Kind, Attempt: in.Attempt, NotBeforeMs: in.NotBeforeMs,
 			MaxActive: o.maxActive, Overlap: o.overlap, Held: o.Row.Hold != nil,
 		})
 	}
@@ -179,7 +179,7 @@ func (s *Store) retry(in *instance, e ax.Ending) ax.Ended {
 	})
 	in.note(e.NowMs, ax.StatusDispatched, ax.StatusPending, "dispatch", cmp.Or(e.Cause, ax.CauseRetry), e.Detail)
 	s.stop(in, e.StoppedMs)
-	in.Status, in.Attempt, in.NotBefore = ax.StatusPending, in.Attempt+1, e.NotBeforeMs
+	in.Status, in.Attempt, in.NotBeforeMs = ax.StatusPending, in.Attempt+1, e.NotBeforeMs
 	in.Host, in.Boot, in.Executor = "", "", ""
 	in.AssignedMs, in.HandedMs, in.StartedMs, in.EndedMs, in.StoppedMs, in.DeadlineMs = 0, 0, 0, 0, 0, 0
 	o.Row.Waiting++

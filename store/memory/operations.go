@@ -22,7 +22,7 @@ func (s *Store) Trigger(_ context.Context, t ax.Trigger) (ax.Ref, error) {
 	}
 	in := s.bear(ax.Instance{
 		Ref: ref, Version: o.Version, Kind: ax.InstanceManual, Status: ax.StatusPending,
-		NotBefore: t.NowMs, ClaimedMs: t.NowMs,
+		NotBeforeMs: t.NowMs, ClaimedMs: t.NowMs,
 	})
 	in.note(t.NowMs, "", ax.StatusPending, t.Who, ax.CauseTrigger, "")
 	o.Row.Waiting++

@@ -15,7 +15,7 @@ const instanceColumns = `i.id, i.due_ms, i.task_id, i.slot_key, i.version, i.kin
 func scanInstance(r *row) ax.Instance {
 	in := ax.Instance{
 		Ref: scanRef(r), Version: r.int(), Kind: ax.InstanceKind(r.text()), Status: ax.Status(r.text()), Reason: ax.Reason(r.text()),
-		Attempt: r.int(), Host: r.text(), Boot: r.text(), Executor: r.text(), CancelBy: r.text(), NotBefore: r.int64(),
+		Attempt: r.int(), Host: r.text(), Boot: r.text(), Executor: r.text(), CancelBy: r.text(), NotBeforeMs: r.int64(),
 		ClaimedMs: r.int64(), AssignedMs: r.int64(), HandedMs: r.int64(), StartedMs: r.int64(), EndedMs: r.int64(),
 		StoppedMs: r.int64(), DeadlineMs: r.int64(), ErrorClass: ax.ErrorClass(r.text()), Error: r.text(),
 	}

@@ -49,7 +49,7 @@ func testClaim(f *fixture) {
 	l := f.life(born.ID)
 	want := ax.Instance{
 		Ref: born.Ref, Version: 1, Kind: ax.InstanceSchedule, Status: ax.StatusDispatched, Attempt: 1,
-		Host: "h1", Boot: "boot1", Executor: "shell-1", NotBefore: born.DueMs,
+		Host: "h1", Boot: "boot1", Executor: "shell-1", NotBeforeMs: born.DueMs,
 		ClaimedMs: f.nowMs, AssignedMs: f.nowMs, HandedMs: f.nowMs, DeadlineMs: f.nowMs + 7,
 	}
 	equal(f, "instance", fmt.Sprintf("%+v", l.Instance), fmt.Sprintf("%+v", want))

@@ -162,7 +162,7 @@ func testRetry(f *fixture) {
 	f.wantRow(a, 0, 1)
 	equal(f, "the same report again", f.finish(e), ax.Ended{Status: ax.StatusPending, Late: true})
 	l := f.wantStatus(born.ID, ax.StatusPending)
-	if l.Attempt != 2 || l.NotBefore != f.nowMs+minute || l.Host != "" || l.HandedMs != 0 || l.StartedMs != 0 || l.EndedMs != 0 || l.StoppedMs != 0 || l.DeadlineMs != 0 || l.ClaimedMs == 0 {
+	if l.Attempt != 2 || l.NotBeforeMs != f.nowMs+minute || l.Host != "" || l.HandedMs != 0 || l.StartedMs != 0 || l.EndedMs != 0 || l.StoppedMs != 0 || l.DeadlineMs != 0 || l.ClaimedMs == 0 {
 		f.Errorf("instance is %+v", l.Instance)
 	}
 	want := ax.Attempt{

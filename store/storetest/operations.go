@@ -70,7 +70,7 @@ func testTrigger(f *fixture) {
 	f.ok(err)
 	equal(f, "the same start", again, ref)
 	l := f.wantStatus(ref.ID, ax.StatusPending)
-	if l.Kind != ax.InstanceManual || l.Version != 1 || l.DueMs != f.nowMs-5 || l.NotBefore != f.nowMs || l.SlotKey != "m:u1" || l.Transitions[0].Actor != "bob" {
+	if l.Kind != ax.InstanceManual || l.Version != 1 || l.DueMs != f.nowMs-5 || l.NotBeforeMs != f.nowMs || l.SlotKey != "m:u1" || l.Transitions[0].Actor != "bob" {
 		f.Errorf("instance is %+v", l)
 	}
 	f.wantRow(a, 0, 1)

@@ -200,8 +200,8 @@ func (r instanceResult) human(s *screen) {
 	if l.HandedMs != 0 || l.Status == ax.StatusDispatched {
 		s.line("  batch no    %s", ax.BatchNo(r.incarnation, l.ID, l.Attempt))
 	}
-	if !l.Status.Final() && l.Status != ax.StatusDispatched && l.NotBefore != 0 {
-		s.line("  not before  %s", s.at(l.NotBefore, r.zone))
+	if !l.Status.Final() && l.Status != ax.StatusDispatched && l.NotBeforeMs != 0 {
+		s.line("  not before  %s", s.at(l.NotBeforeMs, r.zone))
 	}
 	if l.Status == ax.StatusDispatched && l.DeadlineMs != 0 {
 		s.line("  deadline    %s", s.at(l.DeadlineMs, r.zone))

@@ -235,7 +235,7 @@ func instanceJSON(in ax.InstanceRow, incarnation string, zone *time.Location) do
 		doc["batch_no"] = ax.BatchNo(incarnation, in.ID, in.Attempt)
 	}
 	for key, ms := range map[string]int64{
-		"due": in.DueMs, "not_before": in.NotBefore, "claimed": in.ClaimedMs, "dispatched": in.HandedMs,
+		"due": in.DueMs, "not_before": in.NotBeforeMs, "claimed": in.ClaimedMs, "dispatched": in.HandedMs,
 		"started": in.StartedMs, "ended": in.EndedMs, "stopped": in.StoppedMs,
 	} {
 		doc[key], doc[key+"_ms"] = stamp(ms, zone), stampMs(ms)
