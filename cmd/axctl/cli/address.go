@@ -14,8 +14,6 @@ import (
 	"github.com/axctl/ax/schedule"
 )
 
-var utc = time.UTC
-
 // task is an object of the store with its definition read.
 type task struct {
 	ax.Object
@@ -27,7 +25,7 @@ type task struct {
 // newTask reads an object's definition. One that cannot be read must not keep
 // people from seeing the others.
 func newTask(o ax.Object) task {
-	t := task{Object: o, Zone: utc}
+	t := task{Object: o, Zone: time.UTC}
 	if t.Broken = json.Unmarshal(o.Definition, &t.Spec); t.Broken == nil {
 		t.Zone = specZone(t.Spec)
 	}
@@ -49,11 +47,11 @@ func (t task) timetable() (*schedule.Schedule, error) {
 // specZone returns the zone a task's instants are shown in.
 func specZone(spec ax.TaskSpec) *time.Location {
 	if len(spec.Schedules) == 0 {
-		return utc
+		return time.UTC
 	}
 	zone, err := schedule.Zone(spec.Schedules[0].Timezone)
 	if err != nil {
-		return utc
+		return time.UTC
 	}
 	return zone
 }

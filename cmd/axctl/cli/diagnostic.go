@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/axctl/ax"
@@ -53,7 +54,7 @@ func staleDetail(e *ax.StaleError) string {
 		who = " by " + clean(e.Who)
 	}
 	if e.AtMs != 0 {
-		who += " at " + when(e.AtMs, utc)
+		who += " at " + when(e.AtMs, time.UTC)
 	}
 	if who != "" {
 		who = "It was changed" + who + ". "

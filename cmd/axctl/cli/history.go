@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -94,7 +95,7 @@ func (r historyResult) json() document {
 
 func revisionJSON(r ax.Revision) document {
 	return document{
-		"serial": r.Serial, "at": stamp(r.AtMs, utc), "at_ms": stampMs(r.AtMs), "who": r.Who, "host": r.Host,
+		"serial": r.Serial, "at": stamp(r.AtMs, time.UTC), "at_ms": stampMs(r.AtMs), "who": r.Who, "host": r.Host,
 		"origin": r.Origin, "message": r.Message, "git_remote": r.GitRemote, "git_commit": r.GitCommit,
 		"git_dirty": r.GitDirty, "plan_hash": r.PlanHash, "config_hash": r.ConfigHash,
 	}

@@ -304,7 +304,7 @@ func (s *screen) instant(text string, ms int64) string {
 func offsetZone(text string) *time.Location {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return utc
+		return time.UTC
 	}
 	return t.Location()
 }

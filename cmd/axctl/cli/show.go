@@ -34,7 +34,7 @@ func (c *call) showPlan(file string) error {
 	if err != nil {
 		return err
 	}
-	return c.print(planResult{plan: saved, notes: []string{"Made " + when(saved.MadeAtMs, utc) + "; shown as it was then."}})
+	return c.print(planResult{plan: saved, notes: []string{"Made " + when(saved.MadeAtMs, time.UTC) + "; shown as it was then."}})
 }
 
 type showResult struct {
