@@ -28,7 +28,10 @@ type Config struct {
 	Watcher    ax.Watcher
 	Executors  ax.Executors
 
-	Host        string // this host's name
+	Host string // this host's name
+	// Former are all other names that hosts of this store had, where the store is
+	// one host's alone: what they left is settled too.
+	Former      []string
 	Boot        string // random, new at each start
 	Incarnation string // the store's, for batch numbers
 
@@ -140,7 +143,7 @@ func New(cfg Config) (*Engine, error) {
 		Cancels:   patientCancels{cfg.Cancels, e.outage},
 		Executors: cfg.Executors,
 		Journal:   journal, Left: left,
-		Host: cfg.Host, Boot: cfg.Boot, Incarnation: cfg.Incarnation,
+		Host: cfg.Host, Former: cfg.Former, Boot: cfg.Boot, Incarnation: cfg.Incarnation,
 		Places: dispatch.Places(cfg.Pools, runtime.NumCPU()),
 		Tick:   cfg.Tick, Scan: cfg.Scan, Horizon: cfg.Horizon,
 		Now: cfg.Now, Log: parts.With("component", "dispatch"), Registerer: cfg.Registerer,

@@ -15,12 +15,14 @@ func TestRestartSettlesWhatRan(t *testing.T) {
 		name       string
 		idempotent bool
 		retries    int
+		renamed    bool
 		want       ax.Status
 		attempt    int
 	}{
-		{"idempotent", true, 3, ax.StatusSuccess, 2},
-		{"not idempotent", false, 3, ax.StatusFailed, 1},
-		{"no retry left", true, 0, ax.StatusFailed, 1},
+		{"idempotent", true, 3, false, ax.StatusSuccess, 2},
+		{"not idempotent", false, 3, false, ax.StatusFailed, 1},
+		{"no retry left", true, 0, false, ax.StatusFailed, 1},
+		{"on a host with another name", true, 3, true, ax.StatusSuccess, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			simulate(t, func(w *world) {
@@ -33,6 +35,9 @@ func TestRestartSettlesWhatRan(t *testing.T) {
 				w.until("00:01:05")
 				w.kill()
 				w.wantStatuses("a", ax.StatusDispatched)
+				if c.renamed {
+					w.cfg.Host, w.cfg.Former = "h2", []string{"h0", "h1"}
+				}
 				w.boot()
 				w.until("00:01:40")
 				r := w.rows("a")[0]

@@ -24,7 +24,9 @@ type Config struct {
 	Left    []ax.Report
 
 	Host, Boot, Incarnation string
-	Places                  func(handler string) int
+	// Former are other names under which earlier boots may have left attempts.
+	Former []string
+	Places func(handler string) int
 
 	Tick, Scan, Horizon time.Duration
 	Now                 func() time.Time

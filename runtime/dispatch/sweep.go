@@ -152,14 +152,18 @@ func (d *Dispatcher) adopt(row ax.Instance, v *ax.TaskVersion) {
 	}, row.Kind, v)
 }
 
-// Recover settles what an earlier boot of this host left: attempts whose end is
-// in the journal get it, the others are lost, since their executors end with
-// axd: what is left of them is killed first. It is called before Run and before
-// anything is claimed.
+// Recover settles what an earlier boot of this host left, under its name or a
+// former one: attempts whose end is in the journal get it, the others are lost,
+// since their executors end with axd: what is left of them is killed first. It
+// is called before Run and before anything is claimed.
 func (d *Dispatcher) Recover(ctx context.Context) error {
-	rows, err := d.cfg.Store.Open(ctx, d.cfg.Host)
-	if err != nil {
-		return err
+	var rows []ax.Instance
+	for _, host := range append([]string{d.cfg.Host}, d.cfg.Former...) {
+		open, err := d.cfg.Store.Open(ctx, host)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, open...)
 	}
 	rows = slices.DeleteFunc(rows, func(r ax.Instance) bool { return r.Boot == d.cfg.Boot })
 	if err := d.readVersionsOf(ctx, rows); err != nil {

@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,6 +66,7 @@ type Daemon struct {
 	cfg      Config
 	store    store.Store
 	info     ax.StoreInfo
+	former   []ax.Host // what hosts of this store were called before
 	listener net.Listener
 	executor *host.Host
 	engine   *runtime.Engine
@@ -131,6 +133,13 @@ func (d *Daemon) openStore(ctx context.Context) error {
 		return err
 	}
 	d.onClose(release)
+	hosts, err := st.Hosts(ctx)
+	if err != nil {
+		return fmt.Errorf("read hosts: %w", err)
+	}
+	// No other axd is at work on a store that is locked: a host of another name
+	// is this one before it was renamed, as a container is at each start.
+	d.former = slices.DeleteFunc(hosts, func(h ax.Host) bool { return h.Name == d.cfg.Name })
 	if d.cfg.DataDir == "" {
 		d.cfg.DataDir = filepath.Join(filepath.Dir(path), "ax.data")
 	}
@@ -189,9 +198,13 @@ func (d *Daemon) wire() error {
 		Output: newOutput(writer, log.With("component", "output")).write,
 		Log:    log.With("component", "executors"), Now: d.cfg.Now, Registerer: reg,
 	})
+	var former []string
+	for _, h := range d.former {
+		former = append(former, h.Name)
+	}
 	d.engine, err = runtime.New(runtime.Config{
 		Claims: d.store, Dispatches: d.store, Cancels: d.store, Watcher: d.store, Executors: d.executor,
-		Host: d.cfg.Name, Boot: boot, Incarnation: d.info.Incarnation,
+		Host: d.cfg.Name, Former: former, Boot: boot, Incarnation: d.info.Incarnation,
 		JournalPath: filepath.Join(d.cfg.DataDir, "reports.journal"),
 		Pools:       d.cfg.Pools, Tick: d.cfg.Tick, Scan: d.cfg.Scan,
 		Now: d.cfg.Now, Log: log, Registerer: reg, OnEvent: d.cfg.OnEvent,
@@ -232,6 +245,14 @@ func (d *Daemon) Store() store.Store { return d.store }
 func (d *Daemon) Run(ctx, drain context.Context) error {
 	if err := d.store.Join(ctx, d.self); err != nil {
 		return fmt.Errorf("join: %w", err)
+	}
+	for _, h := range d.former {
+		if h.LeftMs != 0 {
+			continue
+		}
+		if err := d.store.Leave(ctx, h.Name, h.Boot, d.cfg.Now().UnixMilli()); err != nil {
+			return fmt.Errorf("end former host %s: %w", h.Name, err)
+		}
 	}
 	d.cfg.Log.Info("axd started", "version", d.cfg.Version, "host", d.self.Name, "store", d.info.URL,
 		"data", d.cfg.DataDir, "listen", d.Addr(), "tzdata", d.self.TZData)

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/axctl/ax"
 	"github.com/axctl/ax/store"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
@@ -182,6 +184,35 @@ func TestJoinsAndLeaves(t *testing.T) {
 	h := hosts[0]
 	if h.Name != "h1" || h.Version != "v1" || h.PID != os.Getpid() || h.DataDir != d.cfg.DataDir || h.LeftMs == 0 || h.Listen != d.Addr() {
 		t.Errorf("%+v", h)
+	}
+}
+
+// A host that is found under another name is the same one: it was killed as h1
+// and does not run as that any more.
+func TestRenamedHost(t *testing.T) {
+	t.Parallel()
+	cfg := newStore(t)
+	cfg.Name = "h2"
+	st, err := store.Open(t.Context(), cfg.StoreURL, store.Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(st.Join(t.Context(), ax.Host{Name: "h1", Boot: "b1", StartedMs: 1}), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	drain, begin := context.WithCancel(t.Context())
+	begin()
+	if err := d.Run(t.Context(), drain); err != nil {
+		t.Fatal(err)
+	}
+	hosts, err := d.Store().Hosts(t.Context())
+	if err != nil || len(hosts) != 2 || hosts[0].Name != "h1" || hosts[0].LeftMs == 0 || hosts[1].LeftMs == 0 {
+		t.Errorf("%+v, %v", hosts, err)
 	}
 }
 
