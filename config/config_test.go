@@ -23,6 +23,7 @@ var update = flag.Bool("update", false, "write the golden files of testdata/vali
 // attribute of every type.
 func testSchemas() []plugins.Schema {
 	types := func(t ...plugins.Type) []plugins.Type { return t }
+	low, high := 0.0, 255.0
 	return []plugins.Schema{
 		{
 			Handler: "shell",
@@ -31,7 +32,8 @@ func testSchemas() []plugins.Schema {
 				{Name: "script", Types: types(plugins.String), Optional: true},
 				{Name: "interpreter", Types: types(plugins.String), Optional: true},
 				{Name: "env", Types: types(plugins.StringMap), Optional: true},
-				{Name: "ok_codes", Types: types(plugins.NumberList), Optional: true, Default: json.RawMessage(`[ 0 ]`)},
+				{Name: "ok_codes", Types: types(plugins.NumberList), Optional: true, Default: json.RawMessage(`[ 0 ]`), Format: plugins.Integer, Min: &low, Max: &high},
+				{Name: "dir", Types: types(plugins.String), Optional: true, Format: plugins.AbsolutePath},
 			},
 			OneOf: [][]string{{"command", "script"}},
 			Needs: map[string][]string{"interpreter": {"script"}},
@@ -39,7 +41,8 @@ func testSchemas() []plugins.Schema {
 		{
 			Handler: "http",
 			Attributes: []plugins.Attribute{
-				{Name: "url", Types: types(plugins.String), Doc: "Where to."},
+				{Name: "url", Types: types(plugins.String), Format: plugins.HTTPURL, Doc: "Where to."},
+				{Name: "headers", Types: types(plugins.StringMap), Optional: true, Format: plugins.HTTPHeaders},
 				{Name: "method", Types: types(plugins.String), Default: json.RawMessage(`"GET"`), Enum: []string{"GET", "POST"}},
 				{Name: "json", Types: types(plugins.Any), Optional: true},
 				{Name: "body", Types: types(plugins.String), Optional: true},
@@ -57,6 +60,10 @@ func testSchemas() []plugins.Schema {
 				{Name: "codes", Types: types(plugins.NumberList), Optional: true},
 				{Name: "headers", Types: types(plugins.StringMap), Optional: true},
 				{Name: "tree", Types: types(plugins.Any), Optional: true},
+				{Name: "atleast", Types: types(plugins.Number), Optional: true, Min: &low},
+				{Name: "atmost", Types: types(plugins.Number, plugins.Bool), Optional: true, Max: &high},
+				{Name: "paths", Types: types(plugins.StringList), Optional: true, Format: plugins.AbsolutePath},
+				{Name: "later", Types: types(plugins.String), Optional: true, Format: "of a later release"},
 			},
 		},
 	}

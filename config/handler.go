@@ -164,7 +164,7 @@ func (r reader) bodyValue(a plugins.Attribute, v cty.Value, e hclsyntax.Expressi
 			r.errorf(e.Range(), "Invalid character", "%q has a NUL character in it, which no program can be given.", a.Name)
 			return nil, false
 		}
-		return out, true
+		return out, r.wellFormed(a, out, e)
 	}
 	r.bodyMismatch(a, v, e)
 	return nil, false

@@ -33,7 +33,27 @@ type Attribute struct {
 	Doc      string          `json:"doc,omitempty"`
 	// Enum lists the only values allowed of a string; nil allows all.
 	Enum []string `json:"enum,omitempty"`
+	// Format is how the value is written; "" leaves it open.
+	Format Format `json:"format,omitempty"`
+	// Min and Max bound a number and each number of a list, and are allowed
+	// themselves; nil is no bound.
+	Min *float64 `json:"min,omitempty"`
+	Max *float64 `json:"max,omitempty"`
 }
+
+// Format is how a value of an attribute must be written, beyond its type. A
+// value of another type than the format speaks of is not judged, nor is any by
+// an ax that does not know the format: Enum, Format, Min and Max tell a user's
+// mistake before anything runs, and do not spare the handler its own check.
+type Format string
+
+// The formats. Of a list each item is judged.
+const (
+	HTTPURL      Format = "http_url"      // a string: http:// or https:// and a host
+	HTTPHeaders  Format = "http_headers"  // a map: names of headers, and values without line breaks
+	AbsolutePath Format = "absolute_path" // a string that begins with /
+	Integer      Format = "integer"       // a number without a fraction
+)
 
 // Type is the type of an attribute, as HCL spells it.
 type Type string

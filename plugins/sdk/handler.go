@@ -134,6 +134,9 @@ func attribute(f reflect.StructField) (plugins.Attribute, error) {
 		return a, fmt.Errorf("type %s is not supported", f.Type)
 	}
 	a.Types = []plugins.Type{typ}
+	if typ == plugins.Number && integral(t) || typ == plugins.NumberList && integral(t.Elem()) {
+		a.Format = plugins.Integer
+	}
 	if enum := f.Tag.Get("enum"); enum != "" {
 		a.Enum = strings.Split(enum, ",")
 	}
@@ -174,10 +177,13 @@ func typeOf(t reflect.Type) (plugins.Type, bool) {
 }
 
 func numeric(t reflect.Type) bool {
+	return integral(t) || t.Kind() == reflect.Float32 || t.Kind() == reflect.Float64
+}
+
+func integral(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
-		reflect.Float32, reflect.Float64:
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return t != reflect.TypeFor[time.Duration]()
 	default:
 		return false

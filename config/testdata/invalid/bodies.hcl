@@ -77,3 +77,45 @@ task "more_types" {
     flag    = null
   }
 }
+task "format" {
+  handler "http" {
+    url     = "foo"                           # ERROR: "url" in handler "http" is a URL with http:// or https:// and a host, as in "https://example.org/path", and this is "foo".
+    headers = { "a b" = "c" }                 # ERROR: "a b" cannot be the name of one
+  }
+}
+task "more_format" {
+  handler "http" {
+    url     = "ftp://example.org/"            # ERROR: and this is "ftp://example.org/"
+    headers = { A = "b\r\nC: d" }             # ERROR: the value of "A" has a line break
+  }
+}
+task "no_host" {
+  handler "http" { url = "http:///path" }     # ERROR: and this is "http:///path"
+}
+task "no_url" {
+  handler "http" { url = "https://a b/" }     # ERROR: and this is "https://a b/"
+}
+task "bounds" {
+  handler "shell" {
+    command  = "true"
+    ok_codes = [
+      0,
+      256,                                    # ERROR: "ok_codes" in handler "shell" is an integer from 0 to 255, and this is 256.
+      -1,                                     # ERROR: and this is -1
+      1.5,                                    # ERROR: is an integer, and this is 1.5
+    ]
+    dir = "etc"                               # ERROR: "dir" in handler "shell" is an absolute path, which begins with /, and this is "etc".
+  }
+}
+task "half_bounds" {
+  handler "types" {
+    atleast = -0.5                            # ERROR: is a number of at least 0, and this is -0.5
+    atmost  = 255.5                           # ERROR: is a number of at most 255, and this is 255.5
+    paths   = ["/a", "b"]                     # ERROR: and this is "b"
+  }
+}
+task "no_lists_text" {
+  handler "types" {
+    paths = [for n in ["a"] : n]              # ERROR: and this is "a"
+  }
+}

@@ -26,6 +26,23 @@ task "defaults" {
   handler "http" { url = "http://x/" }
 }
 
+# At the bounds, and of a format that this release does not know.
+task "formats" {
+  handler "types" {
+    atleast = 0
+    atmost  = 255
+    paths   = ["/"]
+    later   = "anything"
+  }
+}
+
+task "headers" {
+  handler "http" {
+    url     = "HTTPS://user@[::1]:80/?a=b c"
+    headers = { "X-Any_1" = "tab\tand ü", Empty = "" }
+  }
+}
+
 task "empty" {
   handler "types" {}
 }

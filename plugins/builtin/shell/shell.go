@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -147,6 +148,9 @@ func directory(dir string, who user) (string, error) {
 			return who.home, nil
 		}
 		return "/", nil
+	}
+	if !filepath.IsAbs(dir) {
+		return "", sdk.Permanent(fmt.Errorf("dir %s is not absolute", dir))
 	}
 	info, err := os.Stat(dir)
 	switch {
