@@ -34,6 +34,10 @@ func account(name string) (user, error) {
 		return u, nil
 	}
 	found, err := osuser.Lookup(name)
+	var unknown osuser.UnknownUserError
+	if errors.As(err, &unknown) {
+		return user{}, sdk.Permanent(fmt.Errorf("there is no user %s here", name))
+	}
 	if err != nil {
 		return user{}, sdk.Permanent(fmt.Errorf("user %s: %w", name, err))
 	}

@@ -309,6 +309,9 @@ func (p *pipe) copy() {
 
 // startError says what kind of failure a failed start is.
 func startError(program string, err error) error {
+	if fork := (*os.PathError)(nil); errors.As(err, &fork) && fork.Path == program {
+		err = fork.Err // without the name, which stands before it
+	}
 	err = fmt.Errorf("start %s: %w", program, err)
 	switch {
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE),
