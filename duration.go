@@ -29,6 +29,35 @@ func (d Duration) String() string {
 	return s
 }
 
+// Rough returns d for people, in the two largest units that matter: "1 h 30 min",
+// "1.5 s", "3 d"; of a negative one with a minus.
+func (d Duration) Rough() string {
+	if d < 0 {
+		return "-" + (-d).Rough()
+	}
+	if d >= 1000 && d < 60_000 && d%1000 != 0 {
+		return fmt.Sprintf("%.3g s", float64(d)/1000)
+	}
+	units := []struct {
+		length Duration
+		name   string
+	}{{86_400_000, "d"}, {3_600_000, "h"}, {60_000, "min"}, {1000, "s"}, {1, "ms"}}
+	for i, u := range units {
+		n := d / u.length
+		if n == 0 {
+			continue
+		}
+		text := fmt.Sprintf("%d %s", n, u.name)
+		if i+1 < len(units) {
+			if rest := d % u.length / units[i+1].length; rest > 0 {
+				text += fmt.Sprintf(" %d %s", rest, units[i+1].name)
+			}
+		}
+		return text
+	}
+	return "0 s"
+}
+
 // ParseDuration reads Go's form. It refuses negative durations and ones that
 // are no whole number of milliseconds.
 func ParseDuration(s string) (Duration, error) {

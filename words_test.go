@@ -38,6 +38,27 @@ func TestDuration(t *testing.T) {
 	})
 }
 
+func TestRough(t *testing.T) {
+	t.Parallel()
+	for ms, want := range map[ax.Duration]string{
+		0:           "0 s",
+		12:          "12 ms",
+		1000:        "1 s",
+		1500:        "1.5 s",
+		61_000:      "1 min 1 s",
+		5_400_000:   "1 h 30 min",
+		3_600_001:   "1 h",
+		86_700_000:  "1 d",
+		90_000_000:  "1 d 1 h",
+		-1000:       "-1 s",
+		-90_000_000: "-1 d 1 h",
+	} {
+		if got := ms.Rough(); got != want {
+			t.Errorf("%d ms: %q, want %q", int64(ms), got, want)
+		}
+	}
+}
+
 // A batch number is unique by construction, names its row, and is refused when
 // it was not made by BatchNo.
 func TestBatchNo(t *testing.T) {

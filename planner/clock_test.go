@@ -93,7 +93,7 @@ func TestDifference(t *testing.T) {
 	for ms, want := range map[int64]string{
 		0:                   "",
 		1:                   "1 ms later",
-		-1500:               "1 s 500 ms earlier",
+		-1500:               "1.5 s earlier",
 		-hour:               "1 h earlier",
 		25*hour + 30*minute: "1 d 1 h later",
 		90 * minute:         "1 h 30 min later",

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/schedule"
@@ -154,39 +153,15 @@ func (s *step) remark(t *ax.Timetable, e *Effects) {
 	}
 }
 
-// Difference says how far apart two instants are in the two largest units that
-// matter, and which way: "1 h earlier", "2 d 3 h later"; "" when equal.
+// Difference says how far apart two instants are, and which way: "1 h earlier",
+// "2 d 3 h later"; "" when equal.
 func Difference(beforeMs, afterMs int64) string {
-	way, ms := "later", afterMs-beforeMs
-	if ms < 0 {
-		way, ms = "earlier", -ms
-	}
-	if ms == 0 {
+	switch d := ax.Duration(afterMs - beforeMs); {
+	case d > 0:
+		return d.Rough() + " later"
+	case d < 0:
+		return (-d).Rough() + " earlier"
+	default:
 		return ""
 	}
-	units := []struct {
-		name string
-		ms   int64
-	}{
-		{"d", 24 * time.Hour.Milliseconds()},
-		{"h", time.Hour.Milliseconds()},
-		{"min", time.Minute.Milliseconds()},
-		{"s", time.Second.Milliseconds()},
-		{"ms", 1},
-	}
-	text := ""
-	for i, u := range units {
-		n := ms / u.ms
-		if n == 0 {
-			continue
-		}
-		text = fmt.Sprintf("%d %s ", n, u.name)
-		if i+1 < len(units) {
-			if rest := ms % u.ms / units[i+1].ms; rest > 0 {
-				text += fmt.Sprintf("%d %s ", rest, units[i+1].name)
-			}
-		}
-		break
-	}
-	return text + way
 }

@@ -192,10 +192,10 @@ type HeldObject struct {
 	Reason  string      `json:"reason,omitempty"`
 }
 
-// instant writes ms as RFC 3339 with the offset of loc, "" for 0.
+// instant is ax.FormatInstant, "" for 0, which is none.
 func instant(ms int64, loc *time.Location) string {
 	if ms == 0 {
 		return ""
 	}
-	return time.UnixMilli(ms).In(loc).Format("2006-01-02T15:04:05.999Z07:00")
+	return ax.FormatInstant(ms, loc)
 }

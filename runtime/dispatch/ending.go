@@ -96,7 +96,7 @@ func conclude(s subject, r ax.Report, nowMs int64) (ax.Ending, bool) {
 		e.Cause = ax.CauseRetry
 	}
 	e.Detail = strings.TrimPrefix(e.Detail+fmt.Sprintf("; attempt %d not before %s", s.attempt+1,
-		time.UnixMilli(notBefore).UTC().Format(time.RFC3339)), "; ")
+		ax.FormatInstant(notBefore, time.UTC)), "; ")
 	return e, r.StoppedMs != 0
 }
 

@@ -116,4 +116,4 @@ func (c *checker) counters(ax.Records) error {
 	return nil
 }
 
-func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
+func instant(ms int64) string { return ax.FormatInstant(ms, time.UTC) }

@@ -128,7 +128,7 @@ func overdueFindings(all []task, nowMs int64, running bool) []finding {
 	var found []finding
 	for _, t := range overdue(all, nowMs) {
 		found = append(found, finding{
-			What:   fmt.Sprintf("%s was due %s and has not fired, %s ago", t.Address(), when(t.Row.NextMs, t.Zone), span(nowMs-t.Row.NextMs)),
+			What:   fmt.Sprintf("%s was due %s and has not fired, %s ago", t.Address(), when(t.Row.NextMs, t.Zone), ax.Duration(nowMs-t.Row.NextMs).Rough()),
 			Remedy: "look at axd's log: it may not reach the store, or offer no handler " + t.Spec.Handler.Name,
 		})
 	}

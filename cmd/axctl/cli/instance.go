@@ -242,9 +242,9 @@ func (r instanceResult) human(s *screen) {
 // offset shows a distance in time with its sign.
 func offset(ms int64) string {
 	if ms < 0 {
-		return "-" + span(-ms)
+		return ax.Duration(ms).Rough()
 	}
-	return "+" + span(ms)
+	return "+" + ax.Duration(ms).Rough()
 }
 
 func (r instanceResult) json() document {

@@ -156,10 +156,10 @@ func (r instancesResult) table(s *screen) {
 	for _, in := range r.rows {
 		late, ran := "", ""
 		if in.StartedMs != 0 && in.Kind == ax.InstanceSchedule && in.Attempt == 1 { // a retry is meant to be later
-			late = span(in.StartedMs - in.DueMs)
+			late = ax.Duration(in.StartedMs - in.DueMs).Rough()
 		}
 		if in.StartedMs != 0 && in.EndedMs != 0 {
-			ran = span(in.EndedMs - in.StartedMs)
+			ran = ax.Duration(in.EndedMs - in.StartedMs).Rough()
 		}
 		rows = append(rows, []string{
 			fmt.Sprint(in.ID), clean(in.Task), fmt.Sprintf("v%d", in.Version), string(in.Kind),

@@ -22,8 +22,7 @@ func when(ms int64, zone *time.Location) string {
 	return t.Format(layout)
 }
 
-// stamp writes an instant as JSON documents have it: RFC 3339 with offset; nil
-// for "not yet".
+// stamp writes an instant as JSON documents have it; nil for "not yet".
 func stamp(ms int64, zone *time.Location) any {
 	if ms == 0 {
 		return nil
@@ -31,7 +30,7 @@ func stamp(ms int64, zone *time.Location) any {
 	if zone == nil {
 		zone = time.UTC
 	}
-	return time.UnixMilli(ms).In(zone).Format("2006-01-02T15:04:05.999Z07:00")
+	return ax.FormatInstant(ms, zone)
 }
 
 // stampMs is the integer beside stamp.
@@ -40,34 +39,6 @@ func stampMs(ms int64) any {
 		return nil
 	}
 	return ms
-}
-
-// span shows a length of time in its two largest units: 1 h 30 min, 25 s, 3 d.
-func span(ms int64) string {
-	if ms < 0 {
-		return "-" + span(-ms)
-	}
-	units := []struct {
-		ms   int64
-		name string
-	}{{86_400_000, "d"}, {3_600_000, "h"}, {60_000, "min"}, {1000, "s"}, {1, "ms"}}
-	for i, u := range units {
-		n := ms / u.ms
-		if n == 0 {
-			continue
-		}
-		text := fmt.Sprintf("%d %s", n, u.name)
-		if i+1 < len(units) && u.name != "s" {
-			if rest := ms % u.ms / units[i+1].ms; rest > 0 {
-				text += fmt.Sprintf(" %d %s", rest, units[i+1].name)
-			}
-		}
-		if u.name == "s" && ms%1000 != 0 {
-			text = fmt.Sprintf("%.3g s", float64(ms)/1000)
-		}
-		return text
-	}
-	return "0 s"
 }
 
 // loadZone reads a zone's name. "local" is the machine's, for the display only.

@@ -8,29 +8,6 @@ import (
 	"github.com/axctl/ax/schedule"
 )
 
-func TestSpan(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		ms   int64
-		want string
-	}{
-		{0, "0 s"},
-		{12, "12 ms"},
-		{1000, "1 s"},
-		{1500, "1.5 s"},
-		{61_000, "1 min 1 s"},
-		{5_400_000, "1 h 30 min"},
-		{90_000_000, "1 d 1 h"},
-		{-1000, "-1 s"},
-		{3_600_001, "1 h"},
-	}
-	for _, tt := range tests {
-		if got := span(tt.ms); got != tt.want {
-			t.Errorf("span(%d) = %q, want %q", tt.ms, got, tt.want)
-		}
-	}
-}
-
 func TestParseInstant(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 30, 15, 0, 0, 0, time.UTC)

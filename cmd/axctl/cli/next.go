@@ -128,7 +128,7 @@ func (c *call) nextOfExpression(a nextArgs) (nextResult, error) {
 			return r, err
 		}
 		if a.dialect == "every" {
-			spec.From = time.UnixMilli(from).UTC().Format(time.RFC3339Nano)
+			spec.From = ax.FormatInstant(from, time.UTC)
 		}
 	}
 	timetable, err := schedule.Compile([]ax.ScheduleSpec{spec})

@@ -107,7 +107,7 @@ func (r statusResult) human(s *screen) {
 			s.line("           and %d more", len(r.overdue)-i)
 			break
 		}
-		s.line("%-10s %s  due %s, %s ago", first(i, "overdue"), clean(t.Address()), s.at(t.Row.NextMs, t.Zone), span(r.nowMs-t.Row.NextMs))
+		s.line("%-10s %s  due %s, %s ago", first(i, "overdue"), clean(t.Address()), s.at(t.Row.NextMs, t.Zone), ax.Duration(r.nowMs-t.Row.NextMs).Rough())
 	}
 	s.holds(r.tasks)
 }
