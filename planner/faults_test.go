@@ -136,37 +136,9 @@ func TestChangedRuleMovesTheStoredTime(t *testing.T) {
 // B028: a saved plan applied over a newer state.
 func TestStalePlan(t *testing.T) {
 	t.Parallel()
-	setup := func(t *testing.T) (*world, *planner.Plan) {
-		w := newWorld(t, "2026-03-01T00:00:00Z")
-		w.apply(task("a", cron("0 2 * * *", "UTC")), task("b", cron("0 3 * * *", "UTC")))
-		return w, w.plan(task("a", cron("0 4 * * *", "UTC")), task("b", cron("0 3 * * *", "UTC")))
-	}
-	refused := func(t *testing.T, w *world, p *planner.Plan, want planner.StaleObject) {
-		t.Helper()
-		moved := planner.Stale(p, w.state())
-		if len(moved) != 1 {
-			t.Fatalf("moved: %+v", moved)
-		}
-		if want.Detail == "" {
-			want.Detail = moved[0].Detail
-		}
-		if moved[0] != want {
-			t.Errorf("moved: %+v, want %+v", moved[0], want)
-		}
-		_, err := p.ChangeSet(w.state(), "x", ax.Revision{}, w.nowMs)
-		if !errors.Is(err, ax.ErrStale) {
-			t.Errorf("a change set of a stale plan: %v", err)
-		}
-		if want.Address != "" && !strings.HasPrefix(err.Error(), want.Address+" was ") {
-			t.Errorf("the error does not name it: %v", err)
-		}
-		if _, _, err := p.Refresh(w.state(), planner.Options{}, w.nowMs); !errors.Is(err, ax.ErrStale) {
-			t.Errorf("effects of a stale plan: %v", err)
-		}
-	}
 	t.Run("not stale", func(t *testing.T) {
 		t.Parallel()
-		w, p := setup(t)
+		w, p := planned(t)
 		w.at("2026-03-01T02:00:10Z").claim()
 		w.hold("a")
 		if moved := planner.Stale(p, w.state()); moved != nil {
@@ -175,48 +147,48 @@ func TestStalePlan(t *testing.T) {
 	})
 	t.Run("applied twice", func(t *testing.T) {
 		t.Parallel()
-		w, p := setup(t)
+		w, p := planned(t)
 		w.commit(p)
-		refused(t, w, p, planner.StaleObject{
+		isStale(t, w, p, planner.StaleObject{
 			Address: "task.a", Read: 1, Found: 2, Who: "ann", AtMs: w.nowMs, Detail: "is v2, the plan read v1",
 		})
 	})
 	t.Run("somebody changed what the plan leaves alone", func(t *testing.T) {
 		t.Parallel()
-		w, p := setup(t)
+		w, p := planned(t)
 		w.apply(task("a", cron("0 2 * * *", "UTC")), task("b", cron("0 9 * * *", "UTC")))
-		refused(t, w, p, planner.StaleObject{Address: "task.b", Read: 1, Found: 2, Who: "ann", AtMs: w.nowMs})
+		isStale(t, w, p, planner.StaleObject{Address: "task.b", Read: 1, Found: 2, Who: "ann", AtMs: w.nowMs})
 	})
 	t.Run("somebody added an object", func(t *testing.T) {
 		t.Parallel()
-		w, p := setup(t)
+		w, p := planned(t)
 		w.apply(task("a", cron("0 2 * * *", "UTC")), task("b", cron("0 3 * * *", "UTC")), task("c"))
-		refused(t, w, p, planner.StaleObject{
+		isStale(t, w, p, planner.StaleObject{
 			Address: "task.c", Found: 1, Who: "ann", AtMs: w.nowMs, Detail: "was made (v1) after the plan",
 		})
 	})
 	t.Run("somebody deleted an object", func(t *testing.T) {
 		t.Parallel()
-		w, p := setup(t)
+		w, p := planned(t)
 		w.apply(task("a", cron("0 2 * * *", "UTC")))
-		refused(t, w, p, planner.StaleObject{
+		isStale(t, w, p, planner.StaleObject{
 			Address: "task.b", Read: 1, Who: "ann", AtMs: w.nowMs, Detail: "was deleted after the plan, which read v1",
 		})
 	})
 	t.Run("made and deleted again", func(t *testing.T) {
 		t.Parallel()
-		w, _ := setup(t)
+		w, _ := planned(t)
 		a, b := task("a", cron("0 2 * * *", "UTC")), task("b", cron("0 3 * * *", "UTC"))
 		p := w.plan(a, b, task("c"))
 		w.commit(p)
 		w.apply(a, b)
-		refused(t, w, p, planner.StaleObject{})
+		isStale(t, w, p, planner.StaleObject{})
 	})
 	t.Run("another store", func(t *testing.T) {
 		t.Parallel()
-		_, p := setup(t)
-		other, _ := setup(t)
-		refused(t, other, p, planner.StaleObject{})
+		_, p := planned(t)
+		other, _ := planned(t)
+		isStale(t, other, p, planner.StaleObject{})
 	})
 	t.Run("made before there was a store", func(t *testing.T) {
 		t.Parallel()
@@ -225,14 +197,46 @@ func TestStalePlan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused(t, w, p, planner.StaleObject{})
+		isStale(t, w, p, planner.StaleObject{})
 	})
 	t.Run("another stack", func(t *testing.T) {
 		t.Parallel()
-		w, p := setup(t)
+		w, p := planned(t)
 		p.Stack = "other"
-		refused(t, w, p, planner.StaleObject{})
+		isStale(t, w, p, planner.StaleObject{})
 	})
+}
+
+// planned is a world with a plan for it.
+func planned(t *testing.T) (*world, *planner.Plan) {
+	w := newWorld(t, "2026-03-01T00:00:00Z")
+	w.apply(task("a", cron("0 2 * * *", "UTC")), task("b", cron("0 3 * * *", "UTC")))
+	return w, w.plan(task("a", cron("0 4 * * *", "UTC")), task("b", cron("0 3 * * *", "UTC")))
+}
+
+// isStale checks that a plan is refused for what has moved.
+func isStale(t *testing.T, w *world, p *planner.Plan, want planner.StaleObject) {
+	t.Helper()
+	moved := planner.Stale(p, w.state())
+	if len(moved) != 1 {
+		t.Fatalf("moved: %+v", moved)
+	}
+	if want.Detail == "" {
+		want.Detail = moved[0].Detail
+	}
+	if moved[0] != want {
+		t.Errorf("moved: %+v, want %+v", moved[0], want)
+	}
+	_, err := p.ChangeSet(w.state(), "x", ax.Revision{}, w.nowMs)
+	if !errors.Is(err, ax.ErrStale) {
+		t.Errorf("a change set of a stale plan: %v", err)
+	}
+	if want.Address != "" && !strings.HasPrefix(err.Error(), want.Address+" was ") {
+		t.Errorf("the error does not name it: %v", err)
+	}
+	if _, _, err := p.Refresh(w.state(), planner.Options{}, w.nowMs); !errors.Is(err, ax.ErrStale) {
+		t.Errorf("effects of a stale plan: %v", err)
+	}
 }
 
 // B028: time alone makes no plan stale; its effects are computed anew.

@@ -11,124 +11,20 @@ import (
 	"github.com/axctl/ax/runtime/rules"
 )
 
-func TestResume(t *testing.T) {
-	t.Parallel()
+// resumption is a row that is resumed at now, and what becomes of it. Its task,
+// 7 in version 3, has slots at 10, 20 and so on to 60.
+type resumption struct {
+	policy ax.MisfirePolicy
+	row    ax.TaskRow
+	reason ax.Reason
+	now    int64
+	want   ax.Timetable
+}
+
+func resume(t *testing.T, cases map[string]resumption) {
+	t.Helper()
 	tt := slots{10, 20, 30, 40, 50, 60}
-	held := &ax.Hold{Kind: ax.HoldPaused, Who: "ann", SinceMs: 15}
-	until := func(ms int64) *ax.Hold { return &ax.Hold{Kind: ax.HoldPaused, SinceMs: 15, UntilMs: ms} }
-	stretch := func(from, to int64, n int, why ax.Reason) []ax.SkippedStretch {
-		return []ax.SkippedStretch{{TaskID: 7, FromMs: from, ToMs: to, Slots: n, Reason: why, Version: 3}}
-	}
-	for name, c := range map[string]struct {
-		policy ax.MisfirePolicy
-		row    ax.TaskRow
-		reason ax.Reason
-		now    int64
-		want   ax.Timetable
-	}{
-		"a held stretch is one skipped row": {
-			ax.MisfireSkip,
-			ax.TaskRow{Enabled: true, Hold: held, NextMs: 20, LastSlotMs: 10, LockVersion: 4},
-			ax.ReasonHeld, 45,
-			ax.Timetable{
-				ExpectNextMs: 20, ExpectLockVersion: 4, Settled: true, NextMs: 50, LastSlotMs: 40,
-				Skipped: stretch(20, 40, 3, ax.ReasonHeld),
-			},
-		},
-		"on_resume once runs the newest": {
-			ax.MisfireOnce,
-			ax.TaskRow{Enabled: true, Hold: held, NextMs: 20, LastSlotMs: 10},
-			ax.ReasonHeld, 45,
-			ax.Timetable{
-				ExpectNextMs: 20, Settled: true, NextMs: 50, LastSlotMs: 40,
-				Starts: []ax.Start{{DueMs: 40, Version: 3}}, Skipped: stretch(20, 30, 2, ax.ReasonHeld),
-			},
-		},
-		"no slot passed": {
-			ax.MisfireSkip,
-			ax.TaskRow{Enabled: true, Hold: held, NextMs: 20, LastSlotMs: 10},
-			ax.ReasonHeld, 19,
-			ax.Timetable{ExpectNextMs: 20, NextMs: 20},
-		},
-		"resumed at the instant of a slot: it was held": {
-			ax.MisfireSkip,
-			ax.TaskRow{Enabled: true, Hold: held, NextMs: 20, LastSlotMs: 10},
-			ax.ReasonHeld, 20,
-			ax.Timetable{
-				ExpectNextMs: 20, Settled: true, NextMs: 30, LastSlotMs: 20,
-				Skipped: stretch(20, 20, 1, ax.ReasonHeld),
-			},
-		},
-		"a hold that ends at a slot does not hold it": {
-			ax.MisfireSkip,
-			ax.TaskRow{Enabled: true, Hold: until(40), NextMs: 20, LastSlotMs: 10},
-			ax.ReasonHeld, 40,
-			ax.Timetable{
-				ExpectNextMs: 20, Settled: true, NextMs: 40, LastSlotMs: 30,
-				Skipped: stretch(20, 30, 2, ax.ReasonHeld),
-			},
-		},
-		"slots after the hold's end are due as usual": {
-			ax.MisfireSkip,
-			ax.TaskRow{Enabled: true, Hold: until(25), NextMs: 20, LastSlotMs: 10},
-			ax.ReasonHeld, 55,
-			ax.Timetable{
-				ExpectNextMs: 20, Settled: true, NextMs: 30, LastSlotMs: 20,
-				Skipped: stretch(20, 20, 1, ax.ReasonHeld),
-			},
-		},
-		"resumed before its end": {
-			ax.MisfireSkip,
-			ax.TaskRow{Enabled: true, Hold: until(99), NextMs: 20, LastSlotMs: 10},
-			ax.ReasonHeld, 25,
-			ax.Timetable{
-				ExpectNextMs: 20, Settled: true, NextMs: 30, LastSlotMs: 20,
-				Skipped: stretch(20, 20, 1, ax.ReasonHeld),
-			},
-		},
-		"a disabled stretch begins after last_slot": {
-			ax.MisfireSkip,
-			ax.TaskRow{LastSlotMs: 20},
-			ax.ReasonDisabled, 45,
-			ax.Timetable{
-				Settled: true, NextMs: 50, LastSlotMs: 40,
-				Skipped: stretch(30, 40, 2, ax.ReasonDisabled),
-			},
-		},
-		"enabling ends no hold, and its stretch is the disabled one": {
-			ax.MisfireSkip,
-			ax.TaskRow{Hold: until(25), LastSlotMs: 20},
-			ax.ReasonDisabled, 45,
-			ax.Timetable{
-				Settled: true, NextMs: 50, LastSlotMs: 40,
-				Skipped: stretch(30, 40, 2, ax.ReasonDisabled),
-			},
-		},
-		"ending the hold of a disabled task moves nothing": {
-			ax.MisfireAll,
-			ax.TaskRow{Hold: held, LastSlotMs: 20, LockVersion: 9, Fingerprint: "old"},
-			ax.ReasonHeld, 45,
-			ax.Timetable{ExpectLockVersion: 9, Fingerprint: "old"},
-		},
-		"the schedule is over": {
-			ax.MisfireAll,
-			ax.TaskRow{Enabled: true, Hold: held, LastSlotMs: 60},
-			ax.ReasonHeld, 99,
-			ax.Timetable{},
-		},
-		"its last slots passed": {
-			ax.MisfireOnce,
-			ax.TaskRow{Enabled: true, Hold: held, NextMs: 60, LastSlotMs: 50},
-			ax.ReasonHeld, 99,
-			ax.Timetable{ExpectNextMs: 60, Settled: true, LastSlotMs: 60, Starts: []ax.Start{{DueMs: 60, Version: 3}}},
-		},
-		"the clock went back: a used slot is not used again": {
-			ax.MisfireSkip,
-			ax.TaskRow{Enabled: true, Hold: held, NextMs: 50, LastSlotMs: 40},
-			ax.ReasonHeld, 25,
-			ax.Timetable{ExpectNextMs: 50, NextMs: 50},
-		},
-	} {
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if c.want.Fingerprint == "" {
@@ -140,6 +36,137 @@ func TestResume(t *testing.T) {
 			}
 		})
 	}
+}
+
+// paused is a hold from 15 to untilMs, 0 for good.
+func paused(untilMs int64) *ax.Hold {
+	return &ax.Hold{Kind: ax.HoldPaused, Who: "ann", SinceMs: 15, UntilMs: untilMs}
+}
+
+func skipped(from, to int64, n int, why ax.Reason) []ax.SkippedStretch {
+	return []ax.SkippedStretch{{TaskID: 7, FromMs: from, ToMs: to, Slots: n, Reason: why, Version: 3}}
+}
+
+func TestResume(t *testing.T) {
+	t.Parallel()
+	resume(t, map[string]resumption{
+		"a held stretch is one skipped row": {
+			ax.MisfireSkip,
+			ax.TaskRow{Enabled: true, Hold: paused(0), NextMs: 20, LastSlotMs: 10, LockVersion: 4},
+			ax.ReasonHeld, 45,
+			ax.Timetable{
+				ExpectNextMs: 20, ExpectLockVersion: 4, Settled: true, NextMs: 50, LastSlotMs: 40,
+				Skipped: skipped(20, 40, 3, ax.ReasonHeld),
+			},
+		},
+		"on_resume once runs the newest": {
+			ax.MisfireOnce,
+			ax.TaskRow{Enabled: true, Hold: paused(0), NextMs: 20, LastSlotMs: 10},
+			ax.ReasonHeld, 45,
+			ax.Timetable{
+				ExpectNextMs: 20, Settled: true, NextMs: 50, LastSlotMs: 40,
+				Starts: []ax.Start{{DueMs: 40, Version: 3}}, Skipped: skipped(20, 30, 2, ax.ReasonHeld),
+			},
+		},
+		"no slot passed": {
+			ax.MisfireSkip,
+			ax.TaskRow{Enabled: true, Hold: paused(0), NextMs: 20, LastSlotMs: 10},
+			ax.ReasonHeld, 19,
+			ax.Timetable{ExpectNextMs: 20, NextMs: 20},
+		},
+		"resumed at the instant of a slot: it was held": {
+			ax.MisfireSkip,
+			ax.TaskRow{Enabled: true, Hold: paused(0), NextMs: 20, LastSlotMs: 10},
+			ax.ReasonHeld, 20,
+			ax.Timetable{
+				ExpectNextMs: 20, Settled: true, NextMs: 30, LastSlotMs: 20,
+				Skipped: skipped(20, 20, 1, ax.ReasonHeld),
+			},
+		},
+		"a hold that ends at a slot does not hold it": {
+			ax.MisfireSkip,
+			ax.TaskRow{Enabled: true, Hold: paused(40), NextMs: 20, LastSlotMs: 10},
+			ax.ReasonHeld, 40,
+			ax.Timetable{
+				ExpectNextMs: 20, Settled: true, NextMs: 40, LastSlotMs: 30,
+				Skipped: skipped(20, 30, 2, ax.ReasonHeld),
+			},
+		},
+		"slots after the hold's end are due as usual": {
+			ax.MisfireSkip,
+			ax.TaskRow{Enabled: true, Hold: paused(25), NextMs: 20, LastSlotMs: 10},
+			ax.ReasonHeld, 55,
+			ax.Timetable{
+				ExpectNextMs: 20, Settled: true, NextMs: 30, LastSlotMs: 20,
+				Skipped: skipped(20, 20, 1, ax.ReasonHeld),
+			},
+		},
+		"resumed before its end": {
+			ax.MisfireSkip,
+			ax.TaskRow{Enabled: true, Hold: paused(99), NextMs: 20, LastSlotMs: 10},
+			ax.ReasonHeld, 25,
+			ax.Timetable{
+				ExpectNextMs: 20, Settled: true, NextMs: 30, LastSlotMs: 20,
+				Skipped: skipped(20, 20, 1, ax.ReasonHeld),
+			},
+		},
+	})
+}
+
+// Enabling ends a stretch too; a disabled task has no next fire.
+func TestResumeOfDisabled(t *testing.T) {
+	t.Parallel()
+	resume(t, map[string]resumption{
+		"a disabled stretch begins after last_slot": {
+			ax.MisfireSkip,
+			ax.TaskRow{LastSlotMs: 20},
+			ax.ReasonDisabled, 45,
+			ax.Timetable{
+				Settled: true, NextMs: 50, LastSlotMs: 40,
+				Skipped: skipped(30, 40, 2, ax.ReasonDisabled),
+			},
+		},
+		"enabling ends no hold, and its stretch is the disabled one": {
+			ax.MisfireSkip,
+			ax.TaskRow{Hold: paused(25), LastSlotMs: 20},
+			ax.ReasonDisabled, 45,
+			ax.Timetable{
+				Settled: true, NextMs: 50, LastSlotMs: 40,
+				Skipped: skipped(30, 40, 2, ax.ReasonDisabled),
+			},
+		},
+		"ending the hold of a disabled task moves nothing": {
+			ax.MisfireAll,
+			ax.TaskRow{Hold: paused(0), LastSlotMs: 20, LockVersion: 9, Fingerprint: "old"},
+			ax.ReasonHeld, 45,
+			ax.Timetable{ExpectLockVersion: 9, Fingerprint: "old"},
+		},
+	})
+}
+
+// No slot is made up: not after the last, nor when the clock went back.
+func TestResumeOfWhatIsOver(t *testing.T) {
+	t.Parallel()
+	resume(t, map[string]resumption{
+		"the schedule is over": {
+			ax.MisfireAll,
+			ax.TaskRow{Enabled: true, Hold: paused(0), LastSlotMs: 60},
+			ax.ReasonHeld, 99,
+			ax.Timetable{},
+		},
+		"its last slots passed": {
+			ax.MisfireOnce,
+			ax.TaskRow{Enabled: true, Hold: paused(0), NextMs: 60, LastSlotMs: 50},
+			ax.ReasonHeld, 99,
+			ax.Timetable{ExpectNextMs: 60, Settled: true, LastSlotMs: 60, Starts: []ax.Start{{DueMs: 60, Version: 3}}},
+		},
+		"the clock went back: a used slot is not used again": {
+			ax.MisfireSkip,
+			ax.TaskRow{Enabled: true, Hold: paused(0), NextMs: 50, LastSlotMs: 40},
+			ax.ReasonHeld, 25,
+			ax.Timetable{ExpectNextMs: 50, NextMs: 50},
+		},
+	})
 }
 
 // Whatever the hold and its end, no slot vanishes, none is accounted for twice,
