@@ -174,7 +174,7 @@ func spaced(period time.Duration, tasks int) func(i int) ax.ScheduleSpec {
 		off := time.Duration(i) * period / time.Duration(tasks)
 		return ax.ScheduleSpec{
 			Every: ax.DurationOf(period),
-			From:  time.UnixMilli(0).Add(off).UTC().Format("2006-01-02T15:04:05.000Z07:00"),
+			From:  ax.FormatInstant(off.Milliseconds(), time.UTC),
 		}
 	}
 }
