@@ -33,8 +33,8 @@ func applyCommand(c *call) *cobra.Command {
 		Use:   "apply [PATH|PLANFILE]",
 		Short: "Make the store as the configuration says, in one transaction",
 		Long: "apply shows the plan, asks, and writes all of it in one transaction, or nothing. It\n" +
-			"makes the store if there is none. A saved plan is applied as it was reviewed, and\n" +
-			"refused with 5 when something that it read has changed since.",
+			"makes the store if there is none. A saved plan is applied as it was reviewed, without\n" +
+			"asking again, and refused with 5 when something that it read has changed since.",
 		Args: argumentCount(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -67,8 +67,10 @@ func (c *call) apply(ctx context.Context, a applyArgs) error {
 		}
 	}
 	rev := c.revision(ctx, d.plan.Origin, a.message)
-	if err := c.confirm(ctx, a, d.plan); err != nil {
-		return err
+	if !d.reviewed {
+		if err := c.confirm(ctx, a, d.plan); err != nil {
+			return err
+		}
 	}
 	if err := c.commit(ctx, d, rev, &r); err != nil {
 		return err
@@ -85,7 +87,7 @@ func (c *call) applyDraft(ctx context.Context, a applyArgs) (*draft, error) {
 	if len(a.vars)+len(a.varFiles) > 0 {
 		return nil, ax.Diagnostic{Severity: ax.SeverityError, Summary: "A saved plan takes no variables", Detail: "Their values were fixed when the plan was made."}
 	}
-	var d draft
+	d := draft{reviewed: true}
 	var err error
 	if d.plan, err = c.readPlan(a.path); err != nil {
 		return nil, err
@@ -131,7 +133,7 @@ func (c *call) confirm(ctx context.Context, a applyArgs, p *planner.Plan) error 
 		return withCode(ExitDeclined, ax.Diagnostic{
 			Severity: ax.SeverityError,
 			Summary:  "Nobody to ask; nothing was changed",
-			Detail:   "There is no terminal, or -json is set. -auto-approve goes on without asking.",
+			Detail:   "There is no terminal, or -json is set. -auto-approve goes on without asking, and a plan that plan -out saved needs no asking.",
 		})
 	}
 	what := fmt.Sprintf("Apply these changes to stack %s in %s?", p.Stack, c.storeName())

@@ -80,6 +80,7 @@ type draft struct {
 	store    Store // nil when there is none
 	state    ax.StackState
 	plan     *planner.Plan
+	reviewed bool // it was saved, and is applied without asking
 }
 
 func (d *draft) close() {
