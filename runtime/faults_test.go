@@ -45,7 +45,7 @@ func TestStoreAwayForTenMinutes(t *testing.T) {
 		}))
 		w.boot()
 		w.until("00:01:05")
-		w.faults.set(failing("", fmt.Errorf("disk: %w", ax.ErrUnavailable)), nil)
+		w.faults.set(failing("", fmt.Errorf("claim: %w", ax.WithHint(fmt.Errorf("disk: %w", ax.ErrUnavailable), "plug it in"))), nil)
 		w.until("00:10:59")
 		if s := w.engine.Stats(); s.StoreError == "" || s.LagMs < 8*60_000 {
 			t.Errorf("stats %+v", s)
@@ -61,6 +61,9 @@ func TestStoreAwayForTenMinutes(t *testing.T) {
 		}
 		if n := strings.Count(w.log.String(), "the store cannot be used"); n != 1 {
 			t.Errorf("told %d times", n)
+		}
+		if !strings.Contains(w.log.String(), `hint="plug it in"`) {
+			t.Errorf("nobody is told what to do: %s", w.log.String())
 		}
 		// The lateness does not stay (a wheel that counted ticks would lag on).
 		if r := w.rows("a")[13]; r.StartedMs-r.DueMs > 20_000 {

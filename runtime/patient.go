@@ -66,7 +66,11 @@ func (o *outage) note(name string, err error) {
 	}
 	switch {
 	case before == 0 && len(o.failing) > 0:
-		o.log.Error("the store cannot be used; claims stop, running work goes on", "call", name, "error", err)
+		log := o.log
+		if hint := (*ax.HintError)(nil); errors.As(err, &hint) {
+			log = log.With("hint", hint.Hint)
+		}
+		log.Error("the store cannot be used; claims stop, running work goes on", "call", name, "error", err)
 	case before > 0 && len(o.failing) == 0:
 		o.log.Info("the store can be used again")
 	}

@@ -51,7 +51,7 @@ func (s *Store) explain(err error) error {
 	}
 	switch {
 	case errors.Is(err, errGone):
-		return unavailable("put the file back, or start again with the new one")
+		return unavailable("put %s back as it was, or restart axd to go on with the file that is there", s.path)
 	case errors.Is(err, ax.ErrBusy):
 		return ax.WithHint(fmt.Errorf("store %s: %w", s.path, err), "it is held by %s; wait for it, or end it", lockHolder(s.path))
 	case errors.Is(err, errCommit) && code(err) == 0:

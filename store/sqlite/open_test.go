@@ -293,6 +293,9 @@ func TestFileGoneAndBack(t *testing.T) {
 		if !errors.Is(err, ax.ErrUnavailable) || !strings.Contains(err.Error(), "removed or replaced") {
 			t.Errorf("%s without a file: %v", what, err)
 		}
+		if hint := (*ax.HintError)(nil); !errors.As(err, &hint) || !strings.Contains(hint.Hint, "put "+path+" back") || !strings.Contains(hint.Hint, "restart axd") {
+			t.Errorf("%s without a file: hint %v", what, hint)
+		}
 	}
 	if err := os.Rename(away, path); err != nil {
 		t.Fatal(err)
