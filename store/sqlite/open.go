@@ -82,7 +82,7 @@ func create(abs string) (made bool, err error) {
 }
 
 func noStore(abs string) error {
-	return ax.WithHint(fmt.Errorf("%w at %s", ax.ErrNoStore, abs), "axctl apply makes one")
+	return ax.WithHint(fmt.Errorf("%w at %s", ax.ErrNoStore, abs), "name the store with -store or AX_STORE if it is elsewhere; axctl apply makes one")
 }
 
 func denied(format, hint string, args ...any) error {
