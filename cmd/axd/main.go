@@ -16,6 +16,7 @@ import (
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/cmd/axd/daemon"
 	"github.com/axctl/ax/plugins/builtin"
+	"github.com/axctl/ax/plugins/host"
 )
 
 // version is set by the linker.
@@ -54,11 +55,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if f.demo != "" {
 		return fail(stderr, demo(ctx, drain, f, stdout, stderr))
 	}
-	d, err := daemon.New(ctx, f.config(newLogger(f.logFormat, stderr)))
+	log := newLogger(f.logFormat, stderr)
+	d, err := daemon.New(ctx, f.config(log))
 	if err != nil {
 		return fail(stderr, err)
 	}
 	defer d.Close()
+	host.LogGRPC(log)
 	return fail(stderr, d.Run(ctx, drain))
 }
 
