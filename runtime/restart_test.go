@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -180,5 +181,27 @@ func TestDrainWithExecutorsStopped(t *testing.T) {
 		if r.Status != ax.StatusPending || r.Attempt != 2 {
 			t.Errorf("instance %+v", r)
 		}
+	})
+}
+
+// What an earlier boot left and the store does not take at the start is settled
+// when it does, not at the next start.
+func TestRestartWithARefusedEnd(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.exec.play = func(ax.Job) play { return play{work: 50 * time.Second} }
+		w.apply("a", taskSpec(func(s *ax.TaskSpec) {
+			s.Retry.Max = 3
+			s.Schedules[0].Every = 60 * minute
+		}))
+		w.boot()
+		w.until("01:00:05")
+		w.kill()
+		w.faults.set(failing("Finish", errors.New("constraint")), nil)
+		w.boot()
+		w.pass(time.Minute)
+		w.wantStatuses("a", ax.StatusDispatched)
+		w.faults.set(nil, nil)
+		w.pass(2 * time.Minute)
+		w.wantStatuses("a", ax.StatusSuccess)
 	})
 }

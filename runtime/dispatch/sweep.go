@@ -183,14 +183,16 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 			batch = append(batch, ending{Ending: d.inherit(row, clean(r, now), now)})
 		}
 		for i, got := range d.write(ctx, batch) {
-			if got != nil {
-				d.tellInherited(rows[i], batch[i].Ending, *got)
+			if got == nil {
+				d.stuck = append(d.stuck, batch[i])
+				continue
 			}
+			d.tellInherited(rows[i], batch[i].Ending, *got)
 		}
 		rows = rows[n:]
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	if err := ctx.Err(); err != nil || len(d.stuck) > 0 {
+		return err // the journal may be needed again
 	}
 	return d.cfg.Journal.Reset()
 }
