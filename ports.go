@@ -326,6 +326,7 @@ type Ending struct {
 	OutputDropped int64
 	Cause         Cause // "" on the happy path; else a transition is written
 	Detail        string
+	Next          string // with a retry: what the transition says of the next attempt, if there is one
 	NowMs         int64
 }
 

@@ -31,6 +31,24 @@ func CleanText(s string, max int) string {
 	return s[:end] + cutMark
 }
 
+// CancelDetail says in a transition or an order who asked for a cancel: a
+// person, or CancelByOverlap.
+func CancelDetail(by string) string {
+	if by == CancelByOverlap {
+		return "a newer firing takes its place"
+	}
+	return "asked for by " + by
+}
+
+// RetryDetail says in a retry's transition how the attempt ended and what comes
+// next.
+func RetryDetail(e Ending) string {
+	if e.Detail == "" || e.Next == "" {
+		return e.Detail + e.Next
+	}
+	return e.Detail + "; " + e.Next
+}
+
 // LateDetail says in a late_result transition what the late report said.
 func LateDetail(e Ending) string {
 	said := e.Status

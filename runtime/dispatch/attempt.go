@@ -51,14 +51,8 @@ func (d *Dispatcher) take(h ax.Handover, kind ax.InstanceKind, v *ax.TaskVersion
 }
 
 func (d *Dispatcher) job(h ax.Handover, v *ax.TaskVersion) ax.Job {
-	zone := "UTC"
-	if len(v.Spec.Schedules) > 0 {
-		zone = v.Spec.Schedules[0].Timezone
-	}
-	offset := 0
-	if location, err := schedule.Zone(zone); err == nil { // the version was compiled, so there is none
-		_, offset = time.UnixMilli(h.DueMs).In(location).Zone()
-	}
+	zone, location := zoneOf(&v.Spec)
+	_, offset := time.UnixMilli(h.DueMs).In(location).Zone()
 	return ax.Job{
 		BatchNo:    ax.BatchNo(d.cfg.Incarnation, h.ID, h.Attempt),
 		InstanceID: h.ID, Attempt: h.Attempt,
@@ -68,6 +62,18 @@ func (d *Dispatcher) job(h ax.Handover, v *ax.TaskVersion) ax.Job {
 		Timeout: v.Spec.Timeout, KillAfter: v.Spec.KillAfter,
 		IdempotencyKey: fmt.Sprintf("%s-%d", d.cfg.Incarnation, h.ID),
 	}
+}
+
+// zoneOf returns the zone of a task's instants: that of its first schedule, UTC
+// without one.
+func zoneOf(spec *ax.TaskSpec) (string, *time.Location) {
+	if len(spec.Schedules) > 0 {
+		name := spec.Schedules[0].Timezone
+		if zone, err := schedule.Zone(name); err == nil { // the version was compiled, so there is no error
+			return name, zone
+		}
+	}
+	return "UTC", time.UTC
 }
 
 // receive takes reports from the executors: begins are noted, all else goes to

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/runtime/rules"
@@ -95,8 +93,8 @@ func conclude(s subject, r ax.Report, nowMs int64) (ax.Ending, bool) {
 	if e.Cause == "" {
 		e.Cause = ax.CauseRetry
 	}
-	e.Detail = strings.TrimPrefix(e.Detail+fmt.Sprintf("; attempt %d not before %s", s.attempt+1,
-		ax.FormatInstant(notBefore, time.UTC)), "; ")
+	_, zone := zoneOf(s.spec)
+	e.Next = fmt.Sprintf("attempt %d not before %s", s.attempt+1, ax.FormatInstant(notBefore, zone))
 	return e, r.StoppedMs != 0
 }
 
@@ -110,7 +108,7 @@ func cause(s subject, r ax.Report) (ax.Cause, string) {
 	case r.Status == ax.StatusTimeout:
 		return ax.CauseTimeout, r.Error
 	case r.Status == ax.StatusCancelled && s.cancelBy != "":
-		return ax.CauseCancel, "asked for by " + s.cancelBy
+		return ax.CauseCancel, ax.CancelDetail(s.cancelBy)
 	case r.Status == ax.StatusCancelled:
 		return ax.CauseCancel, r.Error
 	default:

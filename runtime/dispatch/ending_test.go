@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -108,14 +109,24 @@ func TestConclude(t *testing.T) {
 			if ready != c.ready {
 				t.Errorf("ready %v", ready)
 			}
-			if (got.Detail == "") && got.Status == ax.StatusPending {
-				t.Error("a retry without its instant")
+			if next := fmt.Sprintf("attempt %d not before 1970-01-01T0", c.subject.attempt+1); strings.HasPrefix(got.Next, next) != (got.Status == ax.StatusPending) {
+				t.Errorf("what comes next: %q", got.Next)
 			}
 			got.Detail, got.NowMs = "", 0
 			if !sameEnding(got, c.want) {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// The next attempt's instant is written in the task's zone.
+func TestRetryInTheTasksZone(t *testing.T) {
+	t.Parallel()
+	s := subject{attempt: 1, spec: spec(func(s *ax.TaskSpec) { s.Schedules = []ax.ScheduleSpec{{Timezone: "Asia/Tokyo"}} })}
+	e, _ := conclude(s, ax.Report{Kind: ax.ReportLost, Status: ax.StatusFailed, ErrorClass: ax.ClassLost, Error: "gone", StoppedMs: 8}, 1_000_000)
+	if e.Detail != "gone" || !strings.HasPrefix(e.Next, "attempt 2 not before 1970-01-01T09:16:") || !strings.HasSuffix(e.Next, "+09:00") {
+		t.Errorf("%q, %q", e.Detail, e.Next)
 	}
 }
 

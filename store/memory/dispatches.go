@@ -161,7 +161,7 @@ func (s *Store) retry(in *instance, e ax.Ending) ax.Ended {
 	o := s.objects[in.TaskID]
 	switch {
 	case in.CancelBy != "":
-		e.ErrorClass = ax.ClassCancelled
+		e.ErrorClass, e.Detail = ax.ClassCancelled, ax.CancelDetail(in.CancelBy)
 		s.end(in, e, ax.StatusCancelled, ax.CauseCancel)
 		return ax.Ended{Status: in.Status, Freed: true}
 	case o.Deleted:
@@ -177,7 +177,7 @@ func (s *Store) retry(in *instance, e ax.Ending) ax.Ended {
 		HandedMs: in.HandedMs, StartedMs: cmp.Or(e.StartedMs, in.StartedMs),
 		EndedMs: cmp.Or(e.EndedMs, e.NowMs), StoppedMs: e.StoppedMs,
 	})
-	in.note(e.NowMs, ax.StatusDispatched, ax.StatusPending, "dispatch", cmp.Or(e.Cause, ax.CauseRetry), e.Detail)
+	in.note(e.NowMs, ax.StatusDispatched, ax.StatusPending, "dispatch", cmp.Or(e.Cause, ax.CauseRetry), ax.RetryDetail(e))
 	s.stop(in, e.StoppedMs)
 	in.Status, in.Attempt, in.NotBeforeMs = ax.StatusPending, in.Attempt+1, e.NotBeforeMs
 	in.Host, in.Boot, in.Executor = "", "", ""

@@ -271,7 +271,7 @@ func late(t *tx, e ax.Ending, at *attemptRow) (ax.Ended, error) {
 func retry(t *tx, e ax.Ending, at *attemptRow) (ax.Ended, error) {
 	switch {
 	case at.cancelBy != "":
-		e.ErrorClass = ax.ClassCancelled
+		e.ErrorClass, e.Detail = ax.ClassCancelled, ax.CancelDetail(at.cancelBy)
 		return at.end(t, e, ax.StatusCancelled, ax.CauseCancel)
 	case at.deleted:
 		return at.end(t, e, e.RetryStatus, ax.CauseDeleted)
@@ -285,7 +285,7 @@ func retry(t *tx, e ax.Ending, at *attemptRow) (ax.Ended, error) {
 	if err != nil {
 		return ax.Ended{}, err
 	}
-	if err := at.note(t, e, ax.StatusDispatched, ax.StatusPending, cmp.Or(e.Cause, ax.CauseRetry), e.Detail); err != nil {
+	if err := at.note(t, e, ax.StatusDispatched, ax.StatusPending, cmp.Or(e.Cause, ax.CauseRetry), ax.RetryDetail(e)); err != nil {
 		return ax.Ended{}, err
 	}
 	_, err = t.exec(`UPDATE instance SET status = 'pending', attempt = attempt + 1, not_before_ms = ?, host = NULL, boot = NULL, executor = NULL,

@@ -157,7 +157,7 @@ func testRetry(f *fixture) {
 	a := f.task("a", nil)
 	born := f.fire(a, nil)
 	e := f.again(born.Ref, 1, f.nowMs+minute)
-	e.Detail = "again in 1m"
+	e.Detail, e.Next = "the first was lost", "again in 1m"
 	equal(f, "a retry", f.finish(e), ax.Ended{Status: ax.StatusPending, Freed: true})
 	f.wantRow(a, 0, 1)
 	equal(f, "the same report again", f.finish(e), ax.Ended{Status: ax.StatusPending, Late: true})
@@ -173,7 +173,7 @@ func testRetry(f *fixture) {
 		f.Errorf("attempts are %+v", l.Attempts)
 	}
 	equal(f, "life line", f.causes(born.ID), "retry late_result")
-	equal(f, "detail", l.Transitions[0].Detail, "again in 1m")
+	equal(f, "detail", l.Transitions[0].Detail, "the first was lost; again in 1m")
 	equal(f, "hand over", f.handOver(born.Ref, 2), ax.HandedOver)
 	// A report of the first attempt never touches the second.
 	equal(f, "a late report", f.finish(f.ending(born.Ref, 1, ax.StatusSuccess)), ax.Ended{Status: ax.StatusDispatched, Late: true})
@@ -197,7 +197,10 @@ func testNoRetry(f *fixture) {
 	row := f.object("b").Row
 	c.Task.Timetable = &ax.Timetable{ExpectNextMs: row.NextMs, ExpectLockVersion: row.LockVersion}
 	f.apply(c)
-	equal(f, "of a deleted task", f.finish(f.again(one.Ref, 1, f.nowMs)), ax.Ended{Status: ax.StatusFailed, Freed: true})
+	lost := f.again(one.Ref, 1, f.nowMs)
+	lost.Detail, lost.Next = "axd ended", "again in 1m"
+	equal(f, "of a deleted task", f.finish(lost), ax.Ended{Status: ax.StatusFailed, Freed: true})
+	equal(f, "detail promises nothing", f.life(one.ID).Transitions[0].Detail, "axd ended")
 	equal(f, "of a disabled task", f.finish(f.again(two.Ref, 1, f.nowMs)), ax.Ended{Status: ax.StatusFailed, Freed: true})
 	equal(f, "life line", f.causes(one.ID)+" "+f.causes(two.ID), "deleted disabled")
 	f.wantRow(a, 0, 0)
