@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,18 @@ func TestHeldTask(t *testing.T) {
 	}
 	w.resume("t")
 	w.next("t", "2026-03-07T03:00:00Z")
+}
+
+// Instants of a hold are written in the task's zone, as all others are.
+func TestHoldInTheTasksZone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, morning)
+	w.apply(task("t", cron("0 2 * * *", "Asia/Tokyo")))
+	w.hold("t")
+	p := w.plan(task("t", cron("0 2 * * *", "Asia/Tokyo")))
+	if len(p.Held) != 1 || !strings.HasSuffix(p.Held[0].Since, "+09:00") || p.Held[0].SinceMs != ms(t, morning) {
+		t.Errorf("held %+v", p.Held)
+	}
 }
 
 // A hold that has ended while axd was down held what was due until then; the

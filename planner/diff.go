@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -57,8 +58,8 @@ func Diff(desired ax.Configuration, stored ax.StackState, o Options, nowMs int64
 				return nil, fmt.Errorf("%s: %w", address, err)
 			}
 		}
-		if h := obj.Row.Hold; h != nil {
-			p.Held = append(p.Held, heldObject(address, *h))
+		if obj.Row.Hold != nil {
+			p.Held = append(p.Held, heldObject(address, obj))
 		}
 	}
 	slices.SortFunc(p.Changes, func(a, b PlannedChange) int { return cmp.Compare(a.Address, b.Address) })
@@ -161,11 +162,19 @@ func newState(s ax.StackState) state {
 	return ix
 }
 
-func heldObject(address string, h ax.Hold) HeldObject {
+func heldObject(address string, obj ax.Object) HeldObject {
+	zone := time.UTC
+	var spec ax.TaskSpec
+	if json.Unmarshal(obj.Definition, &spec) == nil {
+		if times, err := compile(spec.Schedules); err == nil {
+			zone = times.Location()
+		}
+	}
+	h := obj.Row.Hold
 	return HeldObject{
 		Address: address, Kind: h.Kind, Who: h.Who, Reason: h.Reason,
-		Since: instant(h.SinceMs, time.UTC), SinceMs: h.SinceMs,
-		Until: instant(h.UntilMs, time.UTC), UntilMs: h.UntilMs,
+		Since: instant(h.SinceMs, zone), SinceMs: h.SinceMs,
+		Until: instant(h.UntilMs, zone), UntilMs: h.UntilMs,
 	}
 }
 

@@ -230,7 +230,7 @@ func (r instanceResult) human(s *screen) {
 		})
 	}
 	s.table([]string{"AT", "SINCE CLAIM", "ATTEMPT", "WHAT", "DETAIL"}, rows)
-	if l.Error != "" {
+	if l.Error != "" && l.Status != ax.StatusCancelled { // to be cancelled is no error; the life line says why
 		s.line("")
 		s.line("Error:")
 		for _, text := range strings.Split(strings.TrimRight(l.Error, "\n"), "\n") {
