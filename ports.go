@@ -440,6 +440,8 @@ type InstanceRow struct {
 	Instance
 	Stack string
 	Task  string // address
+	// LastError is how the attempt before failed, while a retry is pending.
+	LastError string
 }
 
 // Life is all that is known of an instance.

@@ -61,7 +61,11 @@ func (s *Store) Instances(_ context.Context, f ax.InstanceFilter) ([]ax.Instance
 
 func (s *Store) rowOf(in *instance) ax.InstanceRow {
 	o := s.objects[in.TaskID]
-	return ax.InstanceRow{Instance: in.Instance, Stack: o.Stack, Task: o.Address()}
+	row := ax.InstanceRow{Instance: in.Instance, Stack: o.Stack, Task: o.Address()}
+	if in.Status == ax.StatusPending && len(in.attempts) > 0 {
+		row.LastError = in.attempts[len(in.attempts)-1].Error
+	}
+	return row
 }
 
 // Instance implements ax.Queries.

@@ -86,12 +86,13 @@ func (s *Store) Instances(ctx context.Context, f ax.InstanceFilter) ([]ax.Instan
 
 // selectInstanceRows reads the ledger first: left to itself the planner begins
 // with the object when it sees LIMIT 1, and sorts a task's whole history.
-const selectInstanceRows = `SELECT ` + instanceColumns + `, s.name, o.kind, o.name
+const selectInstanceRows = `SELECT ` + instanceColumns + `, s.name, o.kind, o.name,
+	CASE WHEN i.status = 'pending' AND i.attempt > 1 THEN (SELECT a.error FROM attempt a WHERE a.instance_id = i.id AND a.attempt = i.attempt - 1) END
 	FROM instance i CROSS JOIN object o ON o.id = i.task_id CROSS JOIN stack s ON s.id = o.stack_id`
 
 func scanInstanceRow(r *row) ax.InstanceRow {
 	in := ax.InstanceRow{Instance: scanInstance(r), Stack: r.text()}
-	in.Task = ax.Address(ax.ObjectKind(r.text()), r.text())
+	in.Task, in.LastError = ax.Address(ax.ObjectKind(r.text()), r.text()), r.text()
 	return in
 }
 

@@ -165,6 +165,9 @@ func testRetry(f *fixture) {
 	if l.Attempt != 2 || l.NotBeforeMs != f.nowMs+minute || l.Host != "" || l.HandedMs != 0 || l.StartedMs != 0 || l.EndedMs != 0 || l.StoppedMs != 0 || l.DeadlineMs != 0 || l.ClaimedMs == 0 {
 		f.Errorf("instance is %+v", l.Instance)
 	}
+	rows, err := f.Instances(f.ctx, ax.InstanceFilter{})
+	f.ok(err)
+	equal(f, "last errors", rows[0].LastError+", "+l.LastError, "exit status 1, exit status 1")
 	want := ax.Attempt{
 		InstanceID: born.ID, Attempt: 1, Host: "h1", Executor: "shell-1", Status: ax.StatusFailed, ErrorClass: ax.ClassFailed,
 		Error: "exit status 1", HandedMs: f.nowMs, StartedMs: f.nowMs, EndedMs: f.nowMs + 5, StoppedMs: f.nowMs + 6,
@@ -175,6 +178,7 @@ func testRetry(f *fixture) {
 	equal(f, "life line", f.causes(born.ID), "retry late_result")
 	equal(f, "detail", l.Transitions[0].Detail, "the first was lost; again in 1m")
 	equal(f, "hand over", f.handOver(born.Ref, 2), ax.HandedOver)
+	equal(f, "last error of one that runs again", f.life(born.ID).LastError, "")
 	// A report of the first attempt never touches the second.
 	equal(f, "a late report", f.finish(f.ending(born.Ref, 1, ax.StatusSuccess)), ax.Ended{Status: ax.StatusDispatched, Late: true})
 	f.wantRow(a, 1, 0)

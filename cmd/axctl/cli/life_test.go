@@ -60,11 +60,16 @@ func TestLatenessOfTheFirstAttempt(t *testing.T) {
 		return in
 	}
 	s, out := testScreen()
-	instancesResult{rows: []ax.InstanceRow{row(1, 1), row(2, 2)}}.human(s)
+	waits := row(3, 2)
+	waits.Status, waits.StartedMs, waits.EndedMs, waits.LastError = ax.StatusPending, 0, 0, "exit code 7"
+	instancesResult{rows: []ax.InstanceRow{row(1, 1), row(2, 2), waits}}.human(s)
 	if err := s.flush(); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Count(out.String(), "3 s"); got != 1 {
 		t.Errorf("lateness is told %d times:\n%s", got, out)
+	}
+	if !strings.Contains(out.String(), "exit code 7") {
+		t.Errorf("what a retry waits for is not told:\n%s", out)
 	}
 }
