@@ -1,14 +1,17 @@
 package cli_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/cmd/axctl/cli"
 	"github.com/axctl/ax/schedule"
 )
 
@@ -35,6 +38,46 @@ func TestAxdOfAReplacedStore(t *testing.T) {
 	defer w.lock()()
 	w.wants(w.run(0, "status"), "has not joined this store", "restart axd")
 	w.wants(w.run(3, "doctor"), "FAIL   axd: an axd runs beside this store but has not joined it", "-> restart axd")
+}
+
+// watched is a store that tells how often an instance was looked at.
+type watched struct {
+	cli.Store
+	look func(n int)
+	n    int
+}
+
+func (s *watched) Instance(ctx context.Context, id int64) (ax.Life, error) {
+	s.n++
+	s.look(s.n)
+	return s.Store.Instance(ctx, id)
+}
+
+// A logs -f that waits for an axd that is not there says so, once.
+func TestFollowWithoutAxd(t *testing.T) {
+	t.Parallel()
+	for name, runs := range map[string]bool{"axd runs": true, "no axd": false} {
+		w := newWorld(t)
+		w.hello("0 * * * *", "a")
+		w.run(0, "apply", "-auto-approve")
+		w.run(0, "trigger", "task.a")
+		if runs {
+			defer w.lock()()
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		w.ctx = ctx
+		w.wrap = func(s cli.Store) cli.Store {
+			return &watched{Store: s, look: func(n int) {
+				if n == 3 {
+					cancel(&cli.Interrupt{Signal: "SIGINT", Code: cli.ExitInterrupted})
+				}
+			}}
+		}
+		_, _, errs := w.try("logs", "-f", "1")
+		if got := strings.Count(errs, "ax: instance 1 is pending, and no axd runs on this store"); (got == 1) == runs || got > 1 {
+			t.Errorf("%s: told %d times: %s", name, got, errs)
+		}
+	}
 }
 
 // While axd holds its lock it runs; a host that left no trace of its end does

@@ -122,12 +122,21 @@ func missingBytes(l ax.Life, found, nowMs int64) int64 {
 }
 
 // begun returns the instance's life. With -f it waits until the instance has
-// been handed to a host, or has ended without that.
+// been handed to a host, or has ended without that, and says so once when
+// nobody is there to go on with it.
 func (c *call) begun(ctx context.Context, s Store, a logsArgs) (ax.Life, error) {
+	told := false
 	for {
 		l, err := life(ctx, s, a.id)
-		if err != nil || !a.follow || l.Host != "" || l.Status.Final() {
+		if err != nil || !a.follow || l.Status.Final() {
 			return l, err
+		}
+		if !told && !c.daemonRuns() {
+			told = true
+			fmt.Fprintf(c.env.Stderr, "ax: instance %d is %s, and no axd runs on this store; -f waits until one does\n", a.id, statusWord(l.Instance))
+		}
+		if l.Host != "" {
+			return l, nil
 		}
 		if err := pause(ctx, pollInterval); err != nil {
 			return l, err
