@@ -225,8 +225,9 @@ func (d *Dispatcher) overdue(a *attempt, now int64) {
 	if a.told || a.reported && a.end == nil {
 		return
 	}
-	if left := time.Until(a.overdueAt); left > 0 {
-		// The wall clock was set forward; the executor's time is not over.
+	if left := max(time.Until(a.overdueAt), time.Until(d.awakeSince.Add(overdueGrace))); left > 0 {
+		// The wall clock was set forward, so the executor's time is not over; or
+		// this process was stopped, and the end that was reported is on its way.
 		a.timer = d.wheel.Add(wheel.Entry{Kind: kindOverdue, ID: a.ref.ID, DueMs: now + max(left.Milliseconds(), 1)})
 		return
 	}

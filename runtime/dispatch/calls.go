@@ -35,6 +35,7 @@ func (d *Dispatcher) step(ctx context.Context) time.Duration {
 		d.at = [callCount]int64{} // the clock went back
 	}
 	d.lastMs = now
+	d.noteStall()
 	d.due = d.wheel.Advance(now, d.due[:0])
 	for _, e := range d.due {
 		switch e.Kind {
@@ -57,6 +58,20 @@ func (d *Dispatcher) step(ctx context.Context) time.Duration {
 	d.stats.running.Store(int64(len(d.running)))
 	d.stats.waiting.Store(int64(len(d.items)))
 	return d.untilNext(now)
+}
+
+// stalledAfter is how much later than it should a step must come for this
+// process to count as stopped meanwhile.
+const stalledAfter = 2 * time.Second
+
+// noteStall notes when this process goes on after it was stopped or starved:
+// what was reported meanwhile has yet to be read.
+func (d *Dispatcher) noteStall() {
+	now := time.Now()
+	if !d.lastStep.IsZero() && now.Sub(d.lastStep) > d.cfg.Scan+stalledAfter {
+		d.awakeSince = now
+	}
+	d.lastStep = now
 }
 
 // begin starts the calls that have work and are not under way.

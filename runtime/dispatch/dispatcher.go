@@ -97,6 +97,8 @@ type Dispatcher struct {
 	faulty     [callCount]bool  // its last answer was an error, which is told
 	at         [callCount]int64 // when a call is to be made next, where time decides
 	lastMs     int64            // of the last step
+	lastStep   time.Time        // by the monotonic clock
+	awakeSince time.Time        // when this process last went on after a stall
 	sweeps     int
 	suspects   map[string]struct{} // batch numbers
 	draining   bool

@@ -34,7 +34,8 @@ type host struct {
 	acked   []string
 	cancels []ax.CancelOrder
 	reports chan []ax.Report
-	away    bool // the executor cannot be given jobs
+	away    bool          // the executor cannot be given jobs
+	stall   time.Duration // how long an end stops the dispatcher
 
 	// What the store refuses and has lost: calls_test.go.
 	refused      map[string]int64
@@ -120,6 +121,11 @@ func onHost(t *testing.T, spec ax.TaskSpec, body func(h *host)) {
 			Host: "h1", Boot: "b1", Incarnation: "inc", Places: Places(nil, 2),
 			Tick: time.Second, Scan: 5 * time.Second, Horizon: 5 * time.Minute,
 			Now: time.Now, Log: slog.New(slog.NewTextHandler(h, nil)), Registerer: prometheus.NewRegistry(),
+			OnEnded: func(ax.Job, ax.Ending) {
+				if h.stall > 0 {
+					<-time.After(h.stall)
+				}
+			},
 		})
 		if err := h.d.Recover(t.Context()); err != nil {
 			t.Fatal(err)
@@ -254,6 +260,41 @@ func TestDispatchedRowInNobodysHands(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	})
+}
+
+// When this process goes on after it was stopped beyond an attempt's deadline,
+// an end that was reported in time counts; one that was not is overdue later.
+func TestStallBeyondTheDeadline(t *testing.T) {
+	for _, reported := range []bool{true, false} {
+		t.Run(fmt.Sprintf("reported %t", reported), func(t *testing.T) {
+			onHost(t, ax.TaskSpec{Timeout: 5000}, func(h *host) {
+				ends := func(id int64) []ax.Report {
+					return []ax.Report{{BatchNo: ax.BatchNo("inc", id, 1), Kind: ax.ReportEnded, Status: ax.StatusSuccess, StoppedMs: 1}}
+				}
+				id := h.trigger()
+				h.report(ax.Report{BatchNo: ax.BatchNo("inc", id, 1), Kind: ax.ReportStarted, StartedMs: time.Now().UnixMilli()})
+				h.pass(time.Second) // its deadline is set
+				other := h.trigger()
+				h.stall = time.Minute
+				h.reports <- ends(other)
+				synctest.Wait()
+				h.stall = 0
+				want := ax.StatusDispatched
+				if reported {
+					h.reports <- ends(id)
+					want = ax.StatusSuccess
+				}
+				h.pass(time.Minute + time.Second)
+				if l := h.life(id); l.Status != want {
+					t.Errorf("a second later it is %s, not %s", l.Status, want)
+				}
+				h.pass(overdueGrace + time.Second)
+				if l := h.life(id); !reported && l.Status != ax.StatusTimeout {
+					t.Errorf("what was not reported is %s", l.Status)
+				}
+			})
+		})
+	}
 }
 
 // What waits for an executor starts soon after it is there, though nothing
