@@ -236,7 +236,7 @@ func (s *source) parse(d *decoder) {
 			s.brokenAt = f.Subject.Start.Byte
 		}
 	}
-	d.hcl(found, nil)
+	d.hcl(s.crontab(d, found), nil)
 }
 
 // nesting returns how deep the parser would recurse at most: brackets in one
