@@ -49,9 +49,13 @@ func killExecutor(ctx context.Context, s *stage) (report, error) {
 	return rep, s.end(ctx, d, &rep)
 }
 
+// executorWithin is how long an executor may be away: one that was killed often
+// is started again after 30 s.
+const executorWithin = time.Minute
+
 // awaitExecutor returns the pid of the running executor of that name.
 func (s *stage) awaitExecutor(ctx context.Context, name string) (int, error) {
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(executorWithin)
 	for time.Now().Before(deadline) {
 		for _, p := range s.processes() {
 			if strings.HasSuffix(strings.TrimSpace(p.args), "executor "+name) {
@@ -62,5 +66,5 @@ func (s *stage) awaitExecutor(ctx context.Context, name string) (int, error) {
 			return 0, err
 		}
 	}
-	return 0, fmt.Errorf("no %s executor for 30 s", name)
+	return 0, fmt.Errorf("no %s executor for %s", name, executorWithin)
 }
