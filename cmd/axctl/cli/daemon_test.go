@@ -73,7 +73,10 @@ func TestFollowWithoutAxd(t *testing.T) {
 				}
 			}}
 		}
-		_, _, errs := w.try("logs", "-f", "1")
+		code, _, errs := w.try("logs", "-f", "1")
+		if code != cli.ExitInterrupted || strings.Contains(errs, "Error") {
+			t.Errorf("%s: to stop following is no error: exit code %d, %s", name, code, errs)
+		}
 		if got := strings.Count(errs, "ax: instance 1 is pending, and no axd runs on this store"); (got == 1) == runs || got > 1 {
 			t.Errorf("%s: told %d times: %s", name, got, errs)
 		}

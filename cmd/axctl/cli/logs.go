@@ -71,7 +71,7 @@ func (c *call) logs(ctx context.Context, a logsArgs) error {
 	defer s.Close()
 	l, err := c.begun(ctx, s, a)
 	if err != nil {
-		return err
+		return logsEnd(ctx, err)
 	}
 	if a.attempt < 0 || a.attempt > l.Attempt && (!a.follow || l.Status.Final()) {
 		return ax.Diagnostic{Severity: ax.SeverityError, Summary: fmt.Sprintf("Instance %d has no attempt %d", a.id, a.attempt), Detail: fmt.Sprintf("It has had %s.", plural(l.Attempt, "attempt"))}
