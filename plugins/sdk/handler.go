@@ -24,7 +24,8 @@ import (
 //
 // Fields are string, bool, any integer or float, time.Duration, []string,
 // slices of numbers, map[string]string, any or json.RawMessage; a pointer is
-// optional. Handler panics when T is not such a struct.
+// optional. A schema written by hand can say more of a value: see
+// plugins.Attribute. Handler panics when T is not such a struct.
 func Handler[T any](name, doc string, fn func(context.Context, Job, T) (Outputs, error)) plugins.Handler {
 	h := &typed[T]{fn: fn, schema: plugins.Schema{Handler: name, Doc: doc}}
 	t := reflect.TypeFor[T]()
