@@ -66,8 +66,10 @@ func demo(ctx, drain context.Context, f flags, stdout, stderr io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(stdout)
-	if sum.Skipped+sum.Open > 0 {
-		fmt.Fprintf(stdout, "%d skipped, %d to be tried again\n", sum.Skipped, sum.Open)
+	for what, n := range map[string]int{"slots were skipped, each with its reason": sum.Skipped, "still to be tried again": sum.Open} {
+		if n > 0 {
+			fmt.Fprintf(stdout, "%d %s\n", n, what)
+		}
 	}
 	for _, l := range sum.Lost {
 		fmt.Fprintln(stdout, l)
