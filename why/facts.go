@@ -1,0 +1,175 @@
+package why
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/axctl/ax"
+)
+
+// Question asks about one task.
+type Question struct {
+	Object ax.Object
+	// AtMs is the instant asked about; 0 asks about now.
+	AtMs int64
+	// InstanceID asks about one instance instead; 0 none.
+	InstanceID int64
+	NowMs      int64
+	Zone       *time.Location // to show instants in
+	// Daemon says whether an axd holds the store.
+	Daemon bool
+}
+
+// Facts is all that an explanation is made from.
+type Facts struct {
+	Question
+	Versions []ax.VersionRow // newest first
+	// Open are the task's open instances and those whose processes are not
+	// known to be gone, oldest due first.
+	Open []ax.InstanceRow
+	// Slot is the life of the instance asked about, or of the scheduled one due
+	// at AtMs; nil when there is none.
+	Slot *ax.Life
+	// Around are instances due up to a minute after AtMs, newest first.
+	Around []ax.InstanceRow
+	// After are instances that were due after AtMs when Slot ended.
+	After     []ax.InstanceRow
+	Stretches []ax.SkippedStretch
+	Hosts     []ax.Host
+	// Busy counts the instances at work of the task's handler, of all tasks.
+	Busy int
+}
+
+// What Gather reads at most of each kind.
+const (
+	maxOpen      = 2 * ax.MaxWaiting
+	maxAround    = 50
+	maxStretches = 10_000
+	minuteMs     = 60_000
+)
+
+// Gather reads the facts for a question. Each read is its own snapshot: what
+// moves meanwhile may show in one and not in another.
+func Gather(ctx context.Context, q ax.Queries, about Question) (Facts, error) {
+	f := Facts{Question: about}
+	var err error
+	if f.Versions, err = q.Versions(ctx, about.Object.ID); err != nil {
+		return f, fmt.Errorf("versions of %s: %w", about.Object.Address(), err)
+	}
+	if f.Hosts, err = q.Hosts(ctx); err != nil {
+		return f, fmt.Errorf("hosts: %w", err)
+	}
+	if err := f.gatherOpen(ctx, q); err != nil {
+		return f, fmt.Errorf("open instances: %w", err)
+	}
+	if about.AtMs == 0 && about.InstanceID == 0 {
+		return f, nil
+	}
+	if err := f.gatherSlot(ctx, q); err != nil {
+		return f, fmt.Errorf("instances: %w", err)
+	}
+	if f.Stretches, err = q.Stretches(ctx, about.Object.ID, maxStretches); err != nil {
+		return f, fmt.Errorf("skipped stretches: %w", err)
+	}
+	return f, nil
+}
+
+// gatherOpen reads what of the task is not over, and how much of its handler's
+// work goes on.
+func (f *Facts) gatherOpen(ctx context.Context, q ax.Queries) error {
+	open := []ax.Status{ax.StatusWaiting, ax.StatusPending, ax.StatusDispatched}
+	var err error
+	if f.Open, err = q.Instances(ctx, ax.InstanceFilter{TaskID: f.Object.ID, Status: open, Limit: maxOpen}); err != nil {
+		return err
+	}
+	recent, err := q.Instances(ctx, ax.InstanceFilter{TaskID: f.Object.ID, Limit: maxAround})
+	if err != nil {
+		return err
+	}
+	for _, in := range recent {
+		if in.Status.Final() && in.HandedMs != 0 && in.StoppedMs == 0 {
+			f.Open = append(f.Open, in)
+		}
+	}
+	slices.SortFunc(f.Open, func(a, b ax.InstanceRow) int { return compareDue(a.Ref, b.Ref) })
+	if !slices.ContainsFunc(f.Open, func(in ax.InstanceRow) bool { return in.Status == ax.StatusPending }) {
+		return nil
+	}
+	return f.gatherBusy(ctx, q)
+}
+
+// gatherBusy counts the work of the task's handler, for which others compete.
+func (f *Facts) gatherBusy(ctx context.Context, q ax.Queries) error {
+	objects, err := q.Objects(ctx, "")
+	if err != nil {
+		return err
+	}
+	handlers := map[int64]string{}
+	for _, o := range objects {
+		handlers[o.ID] = handlerOf(o.Definition)
+	}
+	work, err := q.Instances(ctx, ax.InstanceFilter{Status: []ax.Status{ax.StatusDispatched}, Limit: maxOpen})
+	if err != nil {
+		return err
+	}
+	for _, in := range work {
+		if handlers[in.TaskID] == handlerOf(f.Object.Definition) {
+			f.Busy++
+		}
+	}
+	return nil
+}
+
+// handlerOf returns the handler of a definition, "" when it cannot be read.
+func handlerOf(definition json.RawMessage) string {
+	var spec ax.TaskSpec
+	if json.Unmarshal(definition, &spec) != nil {
+		return ""
+	}
+	return spec.Handler.Name
+}
+
+// gatherSlot reads the instance in question and those around it.
+func (f *Facts) gatherSlot(ctx context.Context, q ax.Queries) error {
+	id := f.InstanceID
+	if id == 0 {
+		due, err := q.Instances(ctx, ax.InstanceFilter{
+			TaskID: f.Object.ID, SinceMs: f.AtMs, Before: &ax.Ref{DueMs: f.AtMs + 1}, Limit: maxOpen,
+		})
+		if err != nil {
+			return err
+		}
+		for _, in := range due {
+			if in.DueMs == f.AtMs && in.Kind == ax.InstanceSchedule {
+				id = in.ID
+			}
+		}
+	}
+	if id != 0 {
+		life, err := q.Instance(ctx, id)
+		if err != nil {
+			return err
+		}
+		f.Slot, f.AtMs = &life, life.DueMs
+	}
+	var err error
+	f.Around, err = q.Instances(ctx, ax.InstanceFilter{
+		TaskID: f.Object.ID, Before: &ax.Ref{DueMs: f.AtMs + minuteMs}, Limit: maxAround,
+	})
+	if err != nil || f.Slot == nil || f.Slot.EndedMs <= f.AtMs {
+		return err
+	}
+	f.After, err = q.Instances(ctx, ax.InstanceFilter{
+		TaskID: f.Object.ID, SinceMs: f.AtMs + 1, Before: &ax.Ref{DueMs: f.Slot.EndedMs + 1}, Limit: maxAround,
+	})
+	return err
+}
+
+// compareDue orders as instances take their turn.
+func compareDue(a, b ax.Ref) int {
+	return cmp.Or(cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.ID, b.ID))
+}
