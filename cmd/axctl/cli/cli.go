@@ -145,6 +145,7 @@ func commands() []func(*call) *cobra.Command {
 		showCommand,
 		nextCommand,
 		historyCommand,
+		whyCommand,
 		triggerCommand,
 		instancesCommand,
 		instanceCommand,

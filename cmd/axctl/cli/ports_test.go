@@ -112,6 +112,7 @@ func TestStoreThatCannotBeOpened(t *testing.T) {
 		{"show"},
 		{"next"},
 		{"history", "task.a"},
+		{"why", "task.a"},
 		{"trigger", "task.a"},
 		{"instances"},
 		{"instance", "1"},
