@@ -79,7 +79,11 @@ func (e *explainer) ended(l ax.Life) {
 		a.Code, a.Text = TimedOut, fmt.Sprintf("Instance %d took longer than its timeout of %s %s and was stopped at %s.", l.ID, v.spec.Timeout, tries, e.at(l.EndedMs))
 		a.Remedy = logs + "; timeout gives it more"
 	default:
-		a.Code, a.Text = Failed, fmt.Sprintf("Instance %d failed (%s) %s at %s: %s.", l.ID, cmp.Or(l.ErrorClass, ax.ClassFailed), tries, e.at(l.EndedMs), line(cmp.Or(l.Error, "it gave no error")))
+		class := ""
+		if l.ErrorClass != "" && l.ErrorClass != ax.ClassFailed {
+			class = " (" + string(l.ErrorClass) + ")"
+		}
+		a.Code, a.Text = Failed, fmt.Sprintf("Instance %d failed%s %s at %s: %s.", l.ID, class, tries, e.at(l.EndedMs), line(cmp.Or(l.Error, "it gave no error")))
 		a.Remedy = logs
 	}
 	e.no("Did it succeed?", life, a)

@@ -63,7 +63,7 @@ func (e *explainer) now() {
 		return
 	}
 	if i := slices.IndexFunc(e.Open, func(in ax.InstanceRow) bool { return in.Status == ax.StatusPending }); i >= 0 {
-		e.unknown("Does it run now?", "no: %s", e.life(e.Open[i]))
+		e.yes("Was it claimed?", e.life(e.Open[i]))
 		e.waits(e.Open[i])
 		return
 	}
@@ -175,29 +175,51 @@ func (e *explainer) waits(in ax.InstanceRow) {
 		e.free()
 	}
 	alive := e.daemon()
-	handler := e.current.spec.Handler.Name
-	offered := alive && e.offers(handler)
-	const question = "Is its time come?"
-	if in.NotBeforeMs > e.NowMs {
-		text := fmt.Sprintf("Instance %d is not to start before %s.", in.ID, e.at(in.NotBeforeMs))
-		if in.Attempt > 1 {
-			text = fmt.Sprintf("Instance %d waits until %s for its attempt %d, since attempt %d failed: %s.",
-				in.ID, e.at(in.NotBeforeMs), in.Attempt, in.Attempt-1, line(cmp.Or(in.LastError, "it gave no error")))
-		}
-		e.no(question, "not before "+e.at(in.NotBeforeMs), Answer{
-			Code: BackOff, Text: text,
-			Remedy: fmt.Sprintf("axctl trigger %s starts another one at once; axctl instance %d tells the attempts", e.address(), in.ID),
-		})
-		return
+	offered := alive && e.offers(e.current.spec.Handler.Name)
+	if e.timely(in) && e.turn(in) && offered && !e.answered() {
+		e.place(in)
 	}
-	e.yes(question, "since "+e.at(in.NotBeforeMs))
-	if !e.turn(in) || !offered {
+	switch e.Answer.Code {
+	case Held, DaemonDown, DaemonApart, NoHandler: // these are about the task
+		e.Answer.Text = fmt.Sprintf("Instance %d waits. %s", in.ID, e.Answer.Text)
+	}
+}
+
+// timely asks whether an instance may start by its own time.
+func (e *explainer) timely(in ax.InstanceRow) bool {
+	const question = "Is its time come?"
+	if in.NotBeforeMs <= e.NowMs {
+		e.yes(question, "since "+e.at(in.NotBeforeMs))
+		return true
+	}
+	text := fmt.Sprintf("Instance %d is not to start before %s.", in.ID, e.at(in.NotBeforeMs))
+	if in.Attempt > 1 {
+		text = fmt.Sprintf("Instance %d waits until %s for its attempt %d, since attempt %d failed: %s.",
+			in.ID, e.at(in.NotBeforeMs), in.Attempt, in.Attempt-1, line(cmp.Or(in.LastError, "it gave no error")))
+	}
+	e.no(question, "not before "+e.at(in.NotBeforeMs), Answer{
+		Code: BackOff, Text: text,
+		Remedy: fmt.Sprintf("axctl trigger %s starts another one by hand; axctl instance %d tells the attempts", e.address(), in.ID),
+	})
+	return false
+}
+
+// place tells an instance that nothing but places can keep from starting.
+func (e *explainer) place(in ax.InstanceRow) {
+	handler := e.current.spec.Handler.Name
+	waited := ax.Duration(e.NowMs - max(in.NotBeforeMs, in.ClaimedMs)).Rough()
+	if e.Busy == 0 {
+		e.no("Was it handed over?", "no other instance of handler "+handler+" is at work", Answer{
+			Code:   Starting,
+			Text:   fmt.Sprintf("Instance %d is about to start: nothing has kept it for %s.", in.ID, waited),
+			Remedy: "if that lasts, see axd's log",
+		})
 		return
 	}
 	e.no("Has it a place?", fmt.Sprintf("%s of handler %s at work", plural(e.Busy, "instance"), handler), Answer{
 		Code: Place,
 		Text: fmt.Sprintf("Instance %d has had its turn for %s and waits for a place of handler %s: %s at work.",
-			in.ID, ax.Duration(e.NowMs-max(in.NotBeforeMs, in.ClaimedMs)).Rough(), handler, plural(e.Busy, "instance")),
+			in.ID, waited, handler, plural(e.Busy, "instance")),
 		Remedy: "wait for one of them to end, or give axd more places: axd -pools " + handler + "=N; if there are places, see axd's log",
 	})
 }

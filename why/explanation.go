@@ -40,6 +40,7 @@ const (
 	Turn         Code = "turn"           // others of the task go first
 	Unstopped    Code = "unstopped"      // an ended attempt's processes still hold the place
 	Place        Code = "place"          // every place of the handler may be taken
+	Starting     Code = "starting"       // nothing keeps it: axd is about to hand it over
 	Running      Code = "running"        // its handler works
 	Handed       Code = "handed"         // given to an executor that has not begun
 	Stopping     Code = "stopping"       // a cancel was asked for
@@ -70,6 +71,17 @@ const (
 	SkippedReplaced  Code = "skipped_replaced"
 	SkippedOtherwise Code = "skipped"
 )
+
+// Codes lists all codes.
+var Codes = []Code{
+	Deleted, Unreadable, NoSchedule, Disabled, Held, Exhausted,
+	NextDiffers, DaemonDown, DaemonApart, NoHandler, Unclaimed, Comes,
+	BackOff, Turn, Unstopped, Place, Starting, Running, Handed,
+	Stopping, Orphaned, BeforeBirth, DeletedThen, DisabledThen, NotASlot,
+	BeforeFrom, ClockSkips, ClockRepeats, OtherVersion, HeldThen, Misfired,
+	NoRecord, Succeeded, SucceededLate, Failed, TimedOut, Lost,
+	Cancelled, CancelledForNew, SkippedOverlap, SkippedReplaced, SkippedOtherwise,
+}
 
 // Answer is the first cause, in one sentence, and what to do about it.
 type Answer struct {

@@ -226,14 +226,14 @@ func (e *explainer) clocks(v version) (Answer, bool) {
 			if ok && time.UnixMilli(first).In(zone).Format(wall) == reading {
 				return Answer{
 					Code:   ClockRepeats,
-					Text:   fmt.Sprintf("%s came twice in %s, and version %d fires the first time, at %s.", reading, zone, v.row.Version, e.at(first)),
+					Text:   fmt.Sprintf("%[1]s comes twice in %[2]s, and only the first, %[4]s, is a slot of version %[3]d.", reading, zone, v.row.Version, e.at(first)),
 					Remedy: "a schedule in timezone UTC, or every, has no such days",
 				}, true
 			}
 		case !c.Repeats && e.AtMs > change && e.AtMs-change <= time.Hour.Milliseconds() && isSlot(v.times, change):
 			return Answer{
 				Code:   ClockSkips,
-				Text:   fmt.Sprintf("%s did not exist in %s: the clocks skipped it, and version %d fired at the change, %s.", c.Reading.Format(wall), zone, v.row.Version, e.at(change)),
+				Text:   fmt.Sprintf("%[1]s does not exist in %[2]s, since the clocks skip it: the slot of version %[3]d is the change, %[4]s.", c.Reading.Format(wall), zone, v.row.Version, e.at(change)),
 				Remedy: "a schedule in timezone UTC, or every, has no such days",
 			}, true
 		}
@@ -272,21 +272,24 @@ func (e *explainer) skipped(s ax.SkippedStretch) {
 		slots = plural(s.Slots, "slot")
 	}
 	what := fmt.Sprintf("%s from %s to %s", slots, e.at(s.FromMs), e.at(s.ToMs))
+	if s.FromMs == s.ToMs {
+		what = "the slot of " + e.at(s.FromMs)
+	}
 	a := Answer{Remedy: "axctl trigger " + e.address() + " -due WHEN runs one by hand"}
 	policy := e.versionNamed(s.Version)
 	switch s.Reason {
 	case ax.ReasonHeld:
 		a.Code = HeldThen
-		a.Text = fmt.Sprintf("It was held then: %s were not run, as misfire.on_resume = %q says.", what, policy.spec.Misfire.OnResume)
+		a.Text = fmt.Sprintf("It was held then, and misfire.on_resume = %q of version %d left out %s.", policy.spec.Misfire.OnResume, s.Version, what)
 	case ax.ReasonDisabled:
 		a.Code = DisabledThen
-		a.Text = fmt.Sprintf("It was disabled then, by %s: %s were not run.", e.by(policy.row), what)
+		a.Text = fmt.Sprintf("It was disabled then, by %s, which left out %s.", e.by(policy.row), what)
 		if policy.spec.Enabled {
-			a.Text = fmt.Sprintf("It was disabled by %s before axd had claimed what was due: %s were not run.", e.by(e.after(policy.row)), what)
+			a.Text = fmt.Sprintf("It was disabled by %s before axd had claimed what was due, which left out %s.", e.by(e.after(policy.row)), what)
 		}
 	case ax.ReasonDeleted:
 		a.Code = DeletedThen
-		a.Text = fmt.Sprintf("It was deleted by %s before axd had claimed what was due: %s were not run.", e.by(e.after(policy.row)), what)
+		a.Text = fmt.Sprintf("It was deleted by %s before axd had claimed what was due, which left out %s.", e.by(e.after(policy.row)), what)
 	default:
 		a.Code = Misfired
 		a.Text = fmt.Sprintf("axd did not claim it in time, and misfire.policy = %q of version %d left out %s: %s.",

@@ -96,8 +96,10 @@ func (e *explainer) state(in ax.InstanceRow) string {
 		return "waiting until " + e.at(in.NotBeforeMs)
 	case in.Status == ax.StatusPending:
 		return "waiting"
+	case in.Status == ax.StatusDispatched && in.StartedMs == 0:
+		return "not begun"
 	case in.Status == ax.StatusDispatched:
-		return "running since " + e.at(cmp.Or(in.StartedMs, in.HandedMs))
+		return "running"
 	}
 	text := fmt.Sprintf("%s at %s", in.Status, e.at(in.EndedMs))
 	if in.Reason != ax.ReasonNone {
