@@ -51,7 +51,7 @@ var bans = []struct {
 }
 
 func inPure(path string) bool {
-	for _, dir := range []string{"schedule/", "planner/", "runtime/wheel/", "runtime/rules/", "store/memory/"} {
+	for _, dir := range []string{"schedule/", "planner/", "runtime/wheel/", "runtime/rules/", "store/memory/", "why/"} {
 		if strings.HasPrefix(path, dir) && !strings.HasSuffix(path, "_test.go") {
 			return true
 		}

@@ -53,6 +53,6 @@
 // # Layers
 //
 // layers.txt says who may import whom, and layers_test.go proves it. Beyond the
-// words, schedule, planner, runtime/wheel and runtime/rules are pure: time is an
-// argument. Only cmd/axctl, cmd/axd/daemon, drills and bench open a store.
+// words, schedule, planner, why, runtime/wheel and runtime/rules are pure: time is
+// an argument. Only cmd/axctl, cmd/axd/daemon, drills and bench open a store.
 package ax

@@ -34,7 +34,8 @@ type Facts struct {
 	// Slot is the life of the instance asked about, or of the scheduled one due
 	// at AtMs; nil when there is none.
 	Slot *ax.Life
-	// Around are instances due up to a minute after AtMs, newest first.
+	// Around are instances due in the minute from AtMs on, newest first, and of
+	// a slot that was skipped by overlap also those before it.
 	Around []ax.InstanceRow
 	// After are instances that were due after AtMs when Slot ended.
 	After     []ax.InstanceRow
@@ -79,24 +80,33 @@ func Gather(ctx context.Context, q ax.Queries, about Question) (Facts, error) {
 }
 
 // gatherOpen reads what of the task is not over, and how much of its handler's
-// work goes on.
+// work goes on. The ledger is read newest first, so each read asks for as many
+// rows as the task's counters say that there are, and none where there is none.
 func (f *Facts) gatherOpen(ctx context.Context, q ax.Queries) error {
-	open := []ax.Status{ax.StatusWaiting, ax.StatusPending, ax.StatusDispatched}
-	var err error
-	if f.Open, err = q.Instances(ctx, ax.InstanceFilter{TaskID: f.Object.ID, Status: open, Limit: maxOpen}); err != nil {
-		return err
-	}
-	recent, err := q.Instances(ctx, ax.InstanceFilter{TaskID: f.Object.ID, Limit: maxAround})
-	if err != nil {
-		return err
-	}
-	for _, in := range recent {
-		if in.Status.Final() && in.HandedMs != 0 && in.StoppedMs == 0 {
-			f.Open = append(f.Open, in)
+	row := f.Object.Row
+	if row.Active > 0 {
+		recent, err := q.Instances(ctx, ax.InstanceFilter{TaskID: f.Object.ID, Limit: maxAround})
+		if err != nil {
+			return err
+		}
+		for _, in := range recent {
+			if in.Status.Final() && in.HandedMs != 0 && in.StoppedMs == 0 {
+				f.Open = append(f.Open, in)
+			}
 		}
 	}
+	if left := row.Active + row.Waiting - len(f.Open); left > 0 {
+		open, err := q.Instances(ctx, ax.InstanceFilter{
+			TaskID: f.Object.ID, Limit: min(left, maxOpen),
+			Status: []ax.Status{ax.StatusWaiting, ax.StatusPending, ax.StatusDispatched},
+		})
+		if err != nil {
+			return err
+		}
+		f.Open = append(f.Open, open...)
+	}
 	slices.SortFunc(f.Open, func(a, b ax.InstanceRow) int { return compareDue(a.Ref, b.Ref) })
-	if !slices.ContainsFunc(f.Open, func(in ax.InstanceRow) bool { return in.Status == ax.StatusPending }) {
+	if row.Waiting == 0 {
 		return nil
 	}
 	return f.gatherBusy(ctx, q)
@@ -104,6 +114,16 @@ func (f *Facts) gatherOpen(ctx context.Context, q ax.Queries) error {
 
 // gatherBusy counts the work of the task's handler, for which others compete.
 func (f *Facts) gatherBusy(ctx context.Context, q ax.Queries) error {
+	counts, err := q.Counts(ctx)
+	if err != nil || counts[ax.StatusDispatched] == 0 {
+		return err
+	}
+	work, err := q.Instances(ctx, ax.InstanceFilter{
+		Status: []ax.Status{ax.StatusDispatched}, Limit: int(min(counts[ax.StatusDispatched], maxOpen)),
+	})
+	if err != nil {
+		return err
+	}
 	objects, err := q.Objects(ctx, "")
 	if err != nil {
 		return err
@@ -111,10 +131,6 @@ func (f *Facts) gatherBusy(ctx context.Context, q ax.Queries) error {
 	handlers := map[int64]string{}
 	for _, o := range objects {
 		handlers[o.ID] = handlerOf(o.Definition)
-	}
-	work, err := q.Instances(ctx, ax.InstanceFilter{Status: []ax.Status{ax.StatusDispatched}, Limit: maxOpen})
-	if err != nil {
-		return err
 	}
 	for _, in := range work {
 		if handlers[in.TaskID] == handlerOf(f.Object.Definition) {
@@ -156,10 +172,14 @@ func (f *Facts) gatherSlot(ctx context.Context, q ax.Queries) error {
 		}
 		f.Slot, f.AtMs = &life, life.DueMs
 	}
+	around := ax.InstanceFilter{
+		TaskID: f.Object.ID, SinceMs: f.AtMs, Before: &ax.Ref{DueMs: f.AtMs + minuteMs}, Limit: maxAround,
+	}
+	if f.Slot != nil && f.Slot.Reason == ax.ReasonOverlap {
+		around.SinceMs = 0 // what was in its way began before it
+	}
 	var err error
-	f.Around, err = q.Instances(ctx, ax.InstanceFilter{
-		TaskID: f.Object.ID, Before: &ax.Ref{DueMs: f.AtMs + minuteMs}, Limit: maxAround,
-	})
+	f.Around, err = q.Instances(ctx, around)
 	if err != nil || f.Slot == nil || f.Slot.EndedMs <= f.AtMs {
 		return err
 	}
