@@ -28,6 +28,7 @@ func Explain(f Facts) Explanation {
 		e.now()
 	} else {
 		e.instant()
+		e.byHand()
 	}
 	return e.Explanation
 }
@@ -117,7 +118,7 @@ func (e *explainer) work(in ax.Instance, life string) {
 			Code: Orphaned,
 			Text: fmt.Sprintf("Instance %d was handed to axd on %s at %s, and that axd does not run any more: what became of it is not known.",
 				in.ID, in.Host, e.at(in.HandedMs)),
-			Remedy: "start axd on " + in.Host + "; it looks at what was running first",
+			Remedy: e.afterwards(in),
 		})
 	case in.CancelBy != "":
 		e.yes(question, life)
@@ -140,6 +141,14 @@ func (e *explainer) work(in ax.Instance, life string) {
 			Remedy: fmt.Sprintf("axctl logs -f %d shows what it prints", in.ID),
 		})
 	}
+}
+
+// afterwards says how an instance whose axd is gone comes to its end.
+func (e *explainer) afterwards(in ax.Instance) string {
+	if e.Daemon {
+		return "axd judges what an earlier one left; if this lasts, see its log"
+	}
+	return "start axd on " + in.Host + "; it looks at what was running first"
 }
 
 // limit tells when a running instance is cut off.

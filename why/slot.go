@@ -41,6 +41,18 @@ func (e *explainer) instant() {
 	e.unclaimed()
 }
 
+// byHand tells what people started for the minute that was asked about. It adds
+// to the answer, whichever that is.
+func (e *explainer) byHand() {
+	for _, in := range e.Around {
+		if in.Kind == ax.InstanceManual && (e.Slot == nil || in.ID != e.Slot.ID) {
+			e.yes("Was it started by hand then?", e.life(in))
+			e.Answer.Text += fmt.Sprintf(" Instance %d, due %s, was started by hand (%s).", in.ID, e.at(in.DueMs), e.state(in))
+			return
+		}
+	}
+}
+
 func (e *explainer) enableRemedy() string {
 	if e.Object.Row.Enabled {
 		return "it is enabled now; axctl trigger " + e.address() + " runs it by hand"
@@ -93,7 +105,7 @@ func (e *explainer) slot(v version) bool {
 	if len(v.spec.Schedules) == 0 {
 		e.no(question, "it has no schedule", Answer{
 			Code:   NoSchedule,
-			Text:   fmt.Sprintf("%s had no schedule at %s, by %s: it started only by hand%s.", e.Object.Address(), e.at(e.AtMs), e.by(v.row), e.byHand()),
+			Text:   fmt.Sprintf("%s had no schedule at %s, by %s: it started only by hand.", e.Object.Address(), e.at(e.AtMs), e.by(v.row)),
 			Remedy: "axctl trigger " + e.address() + ", or add a schedule block and apply",
 		})
 		return false
@@ -153,19 +165,9 @@ func (e *explainer) noSlot(v version, near string) Answer {
 	}
 	return Answer{
 		Code:   NotASlot,
-		Text:   fmt.Sprintf("%s is no slot of version %d, which was in force then: %s%s.", e.at(e.AtMs), v.row.Version, near, e.byHand()),
+		Text:   fmt.Sprintf("%s is no slot of version %d, which was in force then: %s.", e.at(e.AtMs), v.row.Version, near),
 		Remedy: remedy,
 	}
-}
-
-// byHand tells a start by hand in the minute that was asked about.
-func (e *explainer) byHand() string {
-	for _, in := range e.Around {
-		if in.Kind == ax.InstanceManual && in.DueMs >= e.AtMs {
-			return fmt.Sprintf("; %s was started by hand", e.life(in))
-		}
-	}
-	return ""
 }
 
 // beforeFrom returns the from that keeps atMs from being a slot, if one does.

@@ -46,7 +46,7 @@ var instantCauses = []cause{
 			w.dispatch(1)
 			w.finish(1, "2026-11-30T11:45:13Z", well)
 		}, "2026-11-30T11:45:00Z", why.NotASlot,
-		`Mon 2026-11-30 11:45 +00:00 is no slot of version 1, which was in force then: cron "0 * * * *" in UTC; the slot before is Mon 2026-11-30 11:00 +00:00, the one after Mon 2026-11-30 12:00 +00:00; instance 1 (manual, v1) due Mon 2026-11-30 11:45:12 +00:00, started Mon 2026-11-30 11:45:12 +00:00 on h1, success at Mon 2026-11-30 11:45:13 +00:00 was started by hand.`,
+		`Mon 2026-11-30 11:45 +00:00 is no slot of version 1, which was in force then: cron "0 * * * *" in UTC; the slot before is Mon 2026-11-30 11:00 +00:00, the one after Mon 2026-11-30 12:00 +00:00. Instance 1, due Mon 2026-11-30 11:45:12 +00:00, was started by hand (success at Mon 2026-11-30 11:45:13 +00:00).`,
 	},
 	{
 		"before from", func(w *world) {
@@ -143,6 +143,14 @@ var instantCauses = []cause{
 			w.claim(true)
 		}, "2026-11-30T13:00:00Z", why.Misfired,
 		`axd did not claim it in time, and misfire.policy = "once" of version 1 left out 3 slots from Mon 2026-11-30 12:00 +00:00 to Mon 2026-11-30 14:00 +00:00: axd did not run then as far as the store knows (axd on h1 (pid 7, data folder /var/lib/ax) started at Mon 2026-11-30 15:10 +00:00 and has not stopped cleanly since).`,
+	},
+	{
+		"missed while axd ran", func(w *world) {
+			w.apply(task(misfire(ax.MisfireSkip)))
+			w.at("2026-11-30T12:10:00Z")
+			w.claim(true)
+		}, "2026-11-30T12:00:00Z", why.Misfired,
+		`axd did not claim it in time, and misfire.policy = "skip" of version 1 left out the slot of Mon 2026-11-30 12:00 +00:00: axd on h1 had been started at Mon 2026-11-30 11:30 +00:00, so it was stopped, starved or without its store.`,
 	},
 	{
 		"due while axd is down", func(w *world) {

@@ -170,6 +170,14 @@ var nowCauses = []cause{
 		"Instance 1 was handed to axd on h1 at Mon 2026-11-30 12:00 +00:00, and that axd does not run any more: what became of it is not known.",
 	},
 	{
+		"the axd that ran it was started again", func(w *world) {
+			w.apply(task())
+			w.fire("2026-11-30T12:00:00Z")
+			w.start("boot2")
+		}, "", why.Orphaned,
+		"Instance 1 was handed to axd on h1 at Mon 2026-11-30 12:00 +00:00, and that axd does not run any more: what became of it is not known.",
+	},
+	{
 		"waits while held", func(w *world) {
 			w.apply(task())
 			w.at("2026-11-30T12:00:00Z")
