@@ -120,6 +120,12 @@ const (
 	MaxOutputsBytes = 64 << 10
 )
 
+// Prunable reports whether retention may delete it by its age: it ended at or
+// before endedByMs, and its processes are gone.
+func (in Instance) Prunable(endedByMs int64) bool {
+	return in.EndedMs != 0 && in.EndedMs <= endedByMs && (in.HandedMs == 0 || in.StoppedMs != 0)
+}
+
 // BatchNo returns the number that a dispatch of this attempt carries. It is a
 // pure function of row and attempt, so whoever dispatches again after a crash
 // sends the same number and the executor can recognise it.

@@ -79,6 +79,9 @@ type TaskRow struct {
 	Active      int
 	Waiting     int
 	LockVersion int64
+	// CheckedFromMs: what accounted for slots up to it may have been deleted by
+	// retention; 0 nothing was.
+	CheckedFromMs int64
 }
 
 // HoldKind says what sort of hold keeps a task from firing.
@@ -370,6 +373,42 @@ type Hosts interface {
 	// Leave records a clean stop.
 	Leave(ctx context.Context, name, boot string, nowMs int64) error
 }
+
+// Retention deletes history that is old.
+type Retention interface {
+	// Prune deletes of each task the instances that ended at or before
+	// q.EndedByMs, with their attempts and life lines, and likewise skipped
+	// stretches; oldest first up to the first that must stay. What is open, and
+	// the newest q.KeepLast of each, always stays. It works in transactions of
+	// about PruneStep rows, calls step after each, and ends with step's error.
+	// Several may run at once.
+	Prune(ctx context.Context, q PruneQuery, step func(Pruned) error) error
+}
+
+// PruneStep is about how many rows one transaction of Prune deletes.
+const PruneStep = 500
+
+// PruneQuery says what is old. The newest instances are those made last.
+type PruneQuery struct {
+	EndedByMs int64
+	KeepLast  int // instances, and skipped stretches, of each task
+}
+
+// Pruned counts deleted rows.
+type Pruned struct {
+	Instances   int64
+	Attempts    int64
+	Transitions int64
+	Stretches   int64
+}
+
+// Plus returns the sum of both.
+func (p Pruned) Plus(o Pruned) Pruned {
+	return Pruned{p.Instances + o.Instances, p.Attempts + o.Attempts, p.Transitions + o.Transitions, p.Stretches + o.Stretches}
+}
+
+// Rows returns how many rows that is.
+func (p Pruned) Rows() int64 { return p.Instances + p.Attempts + p.Transitions + p.Stretches }
 
 // Host is a machine that runs axd.
 type Host struct {

@@ -107,6 +107,9 @@ func (s segment) read(q Query, from int64, visit func(Chunk) error) (int64, erro
 		return from, fmt.Errorf("read log index: %w", err)
 	}
 	f, err := openRegular(s.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return from, nil // removed as old, after the folder was listed
+	}
 	if err != nil {
 		return from, err
 	}

@@ -22,6 +22,7 @@ type Store interface {
 	ax.CancelIntents
 	ax.Watcher
 	ax.Hosts
+	ax.Retention
 	ax.Queries
 	ax.Auditor
 	io.Closer

@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/axctl/ax/cmd/axd/daemon"
+	"github.com/axctl/ax/runtime/retention"
 )
 
 // flags are axd's flags. Each may also stand as AX_NAME in the environment.
 type flags struct {
 	store, data, listen, name string
 	pools                     pools
-	tick, scan, grace         time.Duration
+	tick, scan, grace, retain time.Duration
+	retainLast                int
 	logFormat                 string
 	demo                      string
 	demoFor                   time.Duration
@@ -25,7 +27,7 @@ type flags struct {
 }
 
 // later names the flags that are designed and not built in this version.
-var later = []string{"tls-cert", "tls-key", "plugins", "labels", "secrets", "retain", "retain-last"}
+var later = []string{"tls-cert", "tls-key", "plugins", "labels", "secrets"}
 
 const usage = `axd fires what is due on this host.
 
@@ -51,6 +53,8 @@ func parseFlags(args []string, env func(string) (string, bool), out io.Writer) (
 	set.DurationVar(&f.tick, "tick", time.Second, "width of a slot of the time wheel")
 	set.DurationVar(&f.scan, "scan", 5*time.Second, "how often the store is scanned for due tasks")
 	set.DurationVar(&f.grace, "grace", daemon.DefaultGrace, "how long a drain waits for running attempts")
+	set.DurationVar(&f.retain, "retain", retention.DefaultAge, "how long after its end an instance is kept, and logs")
+	set.IntVar(&f.retainLast, "retain-last", retention.DefaultLast, "how many instances of each task are kept whatever their age")
 	set.StringVar(&f.logFormat, "log-format", "text", "`text` or json")
 	set.StringVar(&f.demo, "demo", "", "run this `file` on a temporary store")
 	set.DurationVar(&f.demoFor, "for", 0, "end the demo after this long (default: Ctrl-C)")
@@ -88,6 +92,8 @@ func parseFlags(args []string, env func(string) (string, bool), out io.Writer) (
 		return f, fmt.Errorf("-log-format=%s: text or json", f.logFormat)
 	case f.tick < time.Millisecond || f.scan < 100*time.Millisecond || f.grace < 0 || f.demoFor < 0:
 		return f, fmt.Errorf("-tick is at least 1ms, -scan at least 100ms, -grace and -for are not negative")
+	case f.retain < time.Minute || f.retainLast < 1:
+		return f, fmt.Errorf("-retain is at least 1m, -retain-last at least 1")
 	case f.demoFor > 0 && f.demo == "":
 		return f, fmt.Errorf("-for goes with -demo")
 	}
@@ -97,7 +103,8 @@ func parseFlags(args []string, env func(string) (string, bool), out io.Writer) (
 func (f flags) config(log *slog.Logger) daemon.Config {
 	return daemon.Config{
 		StoreURL: f.store, DataDir: f.data, Listen: f.listen, Name: f.name, Version: programVersion(),
-		Pools: f.pools, Tick: f.tick, Scan: f.scan, Grace: f.grace, Log: log,
+		Pools: f.pools, Tick: f.tick, Scan: f.scan, Grace: f.grace,
+		Retain: f.retain, RetainLast: f.retainLast, Log: log,
 	}
 }
 

@@ -155,7 +155,7 @@ func (c *checker) gap(t *task, known []definition, last ax.SlotRecord, endMs int
 		if d.deleted || d.schedule == nil {
 			continue
 		}
-		after, until := last.ToMs, endMs
+		after, until := max(last.ToMs, t.row.CheckedFromMs), endMs
 		if v > last.Version {
 			after = max(after, d.effectiveMs)
 		}

@@ -77,6 +77,7 @@ var (
 	_ ax.CancelIntents = (*Store)(nil)
 	_ ax.Watcher       = (*Store)(nil)
 	_ ax.Hosts         = (*Store)(nil)
+	_ ax.Retention     = (*Store)(nil)
 	_ ax.Queries       = (*Store)(nil)
 	_ ax.Auditor       = (*Store)(nil)
 )

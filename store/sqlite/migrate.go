@@ -75,7 +75,7 @@ func (s *Store) migrate(ctx context.Context, o Options) error {
 			return noStore(s.path)
 		case o.ReadOnly:
 			return ax.WithHint(fmt.Errorf("store %s: %w: its schema is version %d, and this needs %d", s.path, ax.ErrUnavailable, have, len(ms)),
-				"open it once without -read-only, which brings it up to date")
+				"start this version's axd, or apply with its axctl: both bring the store up to date")
 		}
 		if have == 0 {
 			// It stays in the file. A file of another program is left as it is.

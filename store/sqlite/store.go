@@ -82,6 +82,7 @@ var (
 	_ ax.CancelIntents = (*Store)(nil)
 	_ ax.Watcher       = (*Store)(nil)
 	_ ax.Hosts         = (*Store)(nil)
+	_ ax.Retention     = (*Store)(nil)
 	_ ax.Queries       = (*Store)(nil)
 	_ ax.Auditor       = (*Store)(nil)
 )
@@ -143,6 +144,9 @@ func (s *Store) open(ctx context.Context, o Options) error {
 		return s.explainOpen(err)
 	}
 	if err := s.migrate(ctx, o); err != nil {
+		return err
+	}
+	if err := s.renew(ctx); err != nil {
 		return err
 	}
 	_, err = s.Changed(ctx)

@@ -195,3 +195,8 @@ func (f *Faulty) Join(ctx context.Context, h ax.Host) error {
 func (f *Faulty) Leave(ctx context.Context, name, boot string, nowMs int64) error {
 	return f.fault(ctx, "Leave", func() error { return f.Store.Leave(ctx, name, boot, nowMs) })
 }
+
+// Prune implements ax.Retention. All its transactions are one call.
+func (f *Faulty) Prune(ctx context.Context, q ax.PruneQuery, step func(ax.Pruned) error) error {
+	return f.fault(ctx, "Prune", func() error { return f.Store.Prune(ctx, q, step) })
+}

@@ -59,6 +59,7 @@ type Store interface {
 	ax.Operations
 	ax.Queries
 	ax.Auditor
+	ax.Retention
 	Close() error
 }
 
@@ -155,15 +156,16 @@ func commands() []func(*call) *cobra.Command {
 		resumeCommand,
 		statusCommand,
 		doctorCommand,
+		storeCommand,
 		versionCommand,
 		completionCommand,
 	}
 }
 
 // unknownCommand tells the nearest command.
-func unknownCommand(root *cobra.Command, name string) error {
+func unknownCommand(parent *cobra.Command, name string) error {
 	var names []string
-	for _, cmd := range root.Commands() {
+	for _, cmd := range parent.Commands() {
 		if cmd.IsAvailableCommand() {
 			names = append(names, cmd.Name())
 		}
@@ -171,6 +173,6 @@ func unknownCommand(root *cobra.Command, name string) error {
 	return ax.Diagnostic{
 		Severity: ax.SeverityError,
 		Summary:  fmt.Sprintf("Unknown command %q", name),
-		Detail:   suggestion(name, names, "axctl -h lists the commands."),
+		Detail:   suggestion(name, names, parent.CommandPath()+" -h lists the commands."),
 	}
 }

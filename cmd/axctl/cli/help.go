@@ -26,6 +26,13 @@ func (c *call) usage(s *screen, cmd *cobra.Command) {
 			s.line("  %-12s %s", sub.Name(), sub.Short)
 		}
 	}
+	if cmd.HasParent() && cmd.HasAvailableSubCommands() {
+		s.line("")
+		s.line("Commands (%s COMMAND -h says more):", cmd.CommandPath())
+		for _, sub := range cmd.Commands() {
+			s.line("  %-12s %s", sub.Name(), sub.Short)
+		}
+	}
 	flags(s, "Flags:", cmd.LocalNonPersistentFlags())
 	global := cmd.InheritedFlags()
 	if !cmd.HasParent() {

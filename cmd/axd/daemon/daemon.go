@@ -22,6 +22,7 @@ import (
 	"github.com/axctl/ax/plugins/builtin"
 	"github.com/axctl/ax/plugins/host"
 	"github.com/axctl/ax/runtime"
+	"github.com/axctl/ax/runtime/retention"
 	"github.com/axctl/ax/schedule"
 	"github.com/axctl/ax/server"
 	"github.com/axctl/ax/store"
@@ -44,6 +45,10 @@ type Config struct {
 	Pools    map[string]int // handler → places
 	Tick     time.Duration  // default runtime's
 	Scan     time.Duration  // default runtime's
+	// Retain is how long after its end history is kept, and RetainLast how many
+	// instances of each task are kept whatever their age; defaults retention's.
+	Retain     time.Duration
+	RetainLast int
 	// Grace is how long a drain waits for running attempts; default DefaultGrace.
 	Grace time.Duration
 	// Executors are the processes that run handlers; default: the built-in
@@ -70,6 +75,7 @@ type Daemon struct {
 	listener net.Listener
 	executor *host.Host
 	engine   *runtime.Engine
+	pruner   *retention.Pruner
 	server   *server.Server
 	self     ax.Host
 	teardown []func()
@@ -213,6 +219,10 @@ func (d *Daemon) wire() error {
 		return err
 	}
 	d.onClose(func() { _ = d.engine.Close() })
+	d.pruner = retention.New(retention.Config{
+		Store: d.store, Logs: writer, Age: d.cfg.Retain, Last: d.cfg.RetainLast,
+		Now: d.cfg.Now, Log: log.With("component", "retention"), Registerer: reg,
+	})
 	started := d.cfg.Now()
 	if d.listener != nil {
 		d.server = server.New(server.Config{
@@ -264,6 +274,7 @@ func (d *Daemon) Run(ctx, drain context.Context) error {
 		defer stop() // the engine is what the rest is there for
 		return d.engine.Run(gctx)
 	})
+	group.Go(func() error { return d.pruner.Run(gctx) })
 	if d.server != nil {
 		group.Go(func() error { return d.server.Run(gctx) })
 	}
