@@ -19,8 +19,9 @@ import (
 //
 // The first opening of the copy for writing gives it a new incarnation, so that
 // its batch numbers are never those of the original.
-func (s *Store) Backup(ctx context.Context, path string) (abs string, err error) {
-	if abs, err = filepath.Abs(path); err != nil {
+func (s *Store) Backup(ctx context.Context, path string) (_ string, err error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
 		return "", fmt.Errorf("back up store: %w", err)
 	}
 	partial := abs + ".partial"

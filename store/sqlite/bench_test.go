@@ -91,7 +91,7 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-func openBench(b *testing.B) *sqlite.Store {
+func openBench(b testing.TB) *sqlite.Store {
 	b.Helper()
 	s, err := sqlite.Open(context.Background(), filepath.Join(b.TempDir(), "ax.db"), sqlite.Options{Create: true})
 	if err != nil {

@@ -44,6 +44,7 @@ func compareWithModel(t *testing.T, open Open) {
 			"hold":     p.drawn(p.hold),
 			"resume":   p.drawn(p.resume),
 			"host":     p.drawn(p.host),
+			"prune":    p.drawn(p.prune),
 		})
 	})
 }
@@ -451,4 +452,13 @@ func (p *pair) host() {
 	} else {
 		p.both("leave", func(s Store) (any, error) { return nil, s.Leave(p.ctx, h.Name, h.Boot, p.nowMs) })
 	}
+}
+
+func (p *pair) prune() {
+	q := ax.PruneQuery{EndedByMs: p.nowMs - int64(p.number("age", 0, int(5*minute))), KeepLast: p.number("keep", 0, 4)}
+	p.both("prune", func(s Store) (any, error) {
+		var sum ax.Pruned
+		err := s.Prune(p.ctx, q, func(n ax.Pruned) error { sum = sum.Plus(n); return nil })
+		return sum, err
+	})
 }

@@ -143,9 +143,9 @@ func (c *call) gc(ctx context.Context, a gcArgs) (gcResult, error) {
 
 func (r gcResult) human(s *screen) {
 	d := r.deleted
-	s.line("Deleted %s that ended before %s (with %s and %s), and %s.",
-		plural(int(d.Instances), "instance"), s.at(r.beforeMs, nil), plural(int(d.Attempts), "earlier attempt"),
-		plural(int(d.Transitions), "transition"), plural(int(d.Stretches), "skipped stretch"))
+	s.line("Deleted %s that ended before %s, with %s and %s.", plural(int(d.Instances), "instance"),
+		s.at(r.beforeMs, nil), plural(int(d.Attempts), "earlier attempt"), plural(int(d.Transitions), "transition"))
+	s.line("Deleted stretches of skipped slots: %d.", d.Stretches)
 	s.line("The newest %d of each task are kept.", r.last)
 }
 
