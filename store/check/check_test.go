@@ -121,6 +121,23 @@ func TestSoundStores(t *testing.T) {
 	}{
 		{"fired twice", func(*rows) {}},
 		{"a backlog in a stretch", func(r *rows) { r.stretch(start+3*minute, start+9*minute, 1); r.next(start + 10*minute) }},
+		{"retention took the first", func(r *rows) {
+			r.slots, r.instances = r.slots[1:], r.instances[1:]
+			r.objects[0].Row.CheckedFromMs = start + minute
+		}},
+		{"retention took all, over two versions", func(r *rows) {
+			r.version("5m", start+2*minute+1)
+			r.slots, r.instances = nil, nil
+			r.objects[0].Row.CheckedFromMs = start + 5*minute
+			r.next(start + 10*minute)
+		}},
+		{"retention left an old stretch", func(r *rows) {
+			r.slots, r.instances = nil, nil
+			r.stretch(start+minute, start+2*minute, 1)
+			r.success(3, start+7*minute, 1)
+			r.objects[0].Row.CheckedFromMs = start + 6*minute
+			r.next(start + 8*minute)
+		}},
 		{"held: next stays", func(r *rows) { r.objects[0].Row.Hold = &ax.Hold{Kind: ax.HoldPaused} }},
 		{"disabled: none is owed", func(r *rows) { r.objects[0].Row.Enabled = false; r.next(0) }},
 		{"deleted: none is owed", func(r *rows) { r.version("", start+2*minute+1); r.next(0) }},
@@ -203,6 +220,10 @@ func TestFindings(t *testing.T) {
 		{"next not after last", func(r *rows) { r.objects[0].Row.LastSlotMs = start + 3*minute }, 6, "task.a", "not after"},
 		{"a hole", func(r *rows) { r.success(3, start+5*minute, 1); r.next(start + 6*minute) }, 6, "task.a", "2027-01-15T08:03:00Z"},
 		{"a hole at the start", func(r *rows) { r.slots, r.instances = r.slots[1:], r.instances[1:] }, 6, "task.a", "08:01:00"},
+		{"a hole after what retention took", func(r *rows) {
+			r.slots, r.instances = nil, nil
+			r.objects[0].Row.CheckedFromMs = start + minute
+		}, 6, "task.a", "08:02:00"},
 		{"a hole at the end", func(r *rows) { r.next(start + 4*minute) }, 6, "task.a", "08:03:00"},
 		{"nothing next", func(r *rows) { r.next(0) }, 6, "task.a", "08:03:00"},
 		{"a hole before the change", func(r *rows) {

@@ -53,8 +53,8 @@ func migrations() ([]migration, error) {
 	return ms, nil
 }
 
-// migrate brings the store to this program's schema, one transaction a step,
-// and refuses one that is newer, or no store at all.
+// migrate brings the store to this program's schema, one transaction a step
+// (a new store in one alone), and refuses one that is newer, or no store at all.
 func (s *Store) migrate(ctx context.Context, o Options) error {
 	ms, err := migrations()
 	if err != nil {
@@ -87,7 +87,11 @@ func (s *Store) migrate(ctx context.Context, o Options) error {
 				return s.explainOpen(err)
 			}
 		}
-		if err := s.step(ctx, ms[have]); err != nil {
+		todo := ms[have : have+1]
+		if have == 0 {
+			todo = ms // a new store is there whole or not at all
+		}
+		if err := s.step(ctx, todo); err != nil {
 			return s.explainOpen(err)
 		}
 	}
@@ -96,24 +100,27 @@ func (s *Store) migrate(ctx context.Context, o Options) error {
 // errMigrated is returned when another process took the same step first.
 var errMigrated = errors.New("migrated meanwhile")
 
-func (s *Store) step(ctx context.Context, m migration) error {
+// step takes some migrations in one transaction.
+func (s *Store) step(ctx context.Context, todo []migration) error {
 	err := s.writer.do(ctx, maxBatch, func(t *tx) error {
 		var have int64
 		if err := t.query(func(r *row) error { have = r.int64(); return nil }, `PRAGMA user_version`); err != nil {
 			return err
 		}
-		if int(have) >= m.number {
+		if int(have) >= todo[0].number {
 			return errMigrated
 		}
-		return s.runMigration(t, m)
+		for _, m := range todo {
+			if err := s.runMigration(t, m); err != nil {
+				return fmt.Errorf("migration %s: %w", m.name, err)
+			}
+		}
+		return nil
 	})
 	if errors.Is(err, errMigrated) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("migration %s: %w", m.name, err)
-	}
-	return nil
+	return err
 }
 
 func (s *Store) runMigration(t *tx, m migration) error {
