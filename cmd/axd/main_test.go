@@ -27,8 +27,9 @@ func noEnv(string) (string, bool) { return "", false }
 
 func TestFlags(t *testing.T) {
 	t.Parallel()
-	f, err := parseFlags([]string{"-store=sqlite:/x/y.db", "--pools", "shell=3,http=9", "-scan", "1s"}, noEnv, io.Discard)
-	if err != nil || f.store != "sqlite:/x/y.db" || f.pools["shell"] != 3 || f.pools["http"] != 9 || f.scan != time.Second || f.tick != time.Second {
+	f, err := parseFlags([]string{"-store=sqlite:/x/y.db", "--pools", "shell=3,http=9", "-scan", "1s", "-retain", "48h"}, noEnv, io.Discard)
+	if err != nil || f.store != "sqlite:/x/y.db" || f.pools["shell"] != 3 || f.pools["http"] != 9 || f.scan != time.Second || f.tick != time.Second ||
+		f.retain != 48*time.Hour || f.retainLast != 1000 {
 		t.Errorf("%+v, %v", f, err)
 	}
 	f, err = parseFlags([]string{"-name", "flag"}, func(k string) (string, bool) {
@@ -46,6 +47,8 @@ func TestFlags(t *testing.T) {
 		"-pools shell=0":           "places from 1",
 		"-for 5s":                  "goes with -demo",
 		"-tick 0s":                 "at least 1ms",
+		"-retain 1s":               "at least 1m",
+		"-retain-last 0":           "at least 1",
 		"-plugins /opt/plugins":    "not built in this version",
 		"-tls-cert=x":              "not built in this version",
 		"-scan soon":               "axd -h lists the flags",

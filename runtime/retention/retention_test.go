@@ -61,7 +61,7 @@ func TestSweeps(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)
 			go func() { done <- p.Run(ctx) }()
-			time.Sleep(time.Minute + 2*every + time.Second)
+			<-time.After(time.Minute + 2*every + time.Second)
 			cancel()
 			if err := <-done; err != nil {
 				t.Error(err)

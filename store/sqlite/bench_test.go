@@ -113,7 +113,7 @@ func cpuTime(b *testing.B) time.Duration {
 
 // benchStore returns a store with n tasks, all due at base, and old instances
 // that ended long ago.
-func benchStore(b *testing.B, n, old int) (s *sqlite.Store, base int64) {
+func benchStore(b testing.TB, n, old int) (s *sqlite.Store, base int64) {
 	b.Helper()
 	s = openBench(b)
 	now := time.Now().UnixMilli()

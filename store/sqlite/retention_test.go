@@ -2,8 +2,10 @@ package sqlite_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -203,6 +205,49 @@ func TestBackupCutShort(t *testing.T) {
 	}
 }
 
+// Firings go on while a ledger of old rows is deleted: each commits between two
+// steps, long before the deleting ends.
+func TestPruneBesideFirings(t *testing.T) {
+	t.Parallel()
+	const old = 60_000
+	s, base := benchStore(t, 10, old)
+	started := make(chan struct{})
+	done := make(chan error, 1)
+	var steps atomic.Int64
+	go func() {
+		q := ax.PruneQuery{EndedByMs: base, KeepLast: 1}
+		done <- s.Prune(t.Context(), q, func(n ax.Pruned) error {
+			if n.Rows() > ax.PruneStep {
+				return fmt.Errorf("a step of %d rows", n.Rows())
+			}
+			if steps.Add(1) == 1 {
+				close(started)
+			}
+			return nil
+		})
+	}()
+	<-started
+	const firings = 5
+	for i := range firings {
+		before := steps.Load()
+		if err := s.Join(t.Context(), ax.Host{Name: "h1", Boot: fmt.Sprint(i)}); err != nil {
+			t.Fatal(err)
+		}
+		if after := steps.Load(); after-before > 20 {
+			t.Errorf("a write waited for %d steps", after-before)
+		}
+	}
+	if n := steps.Load(); n > old/ax.PruneStep-1 {
+		t.Errorf("%d writes waited until all was deleted (%d steps)", firings, n)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n := steps.Load(); n != old/ax.PruneStep {
+		t.Errorf("%d steps", n)
+	}
+}
+
 // BenchmarkPrune deletes the older half of a ledger of a million rows, tells how
 // long the longest of its transactions held the writer, and how long it takes
 // to find that nothing is left to delete.
@@ -236,4 +281,3 @@ func BenchmarkPrune(b *testing.B) {
 		b.ReportMetric(float64(time.Since(began).Milliseconds()), "idle-sweep-ms")
 	}
 }
-
