@@ -44,6 +44,10 @@ func (s *Store) Backup(ctx context.Context, path string) (_ string, err error) {
 		}
 	}()
 	if err := s.copyTo(ctx, partial); err != nil {
+		if code(err) != 0 { // of either file: SQLite does not say which
+			return "", ax.WithHint(fmt.Errorf("back up store %s to %s: %w", s.path, abs, err),
+				"see that the disks of both are sound, and that %s has room for a copy", filepath.Dir(abs))
+		}
 		return "", s.explain(fmt.Errorf("back up store: %w", err))
 	}
 	if err := s.finishCopy(partial); err != nil {

@@ -60,7 +60,7 @@ func noInstance(id int64) error {
 	return ax.Diagnostic{
 		Severity: ax.SeverityError,
 		Summary:  fmt.Sprintf("No instance %d in the store", id),
-		Detail:   "axctl instances lists them.",
+		Detail:   "axctl instances lists them. Old ones are deleted by axd (-retain, -retain-last) and by axctl store gc.",
 	}
 }
 

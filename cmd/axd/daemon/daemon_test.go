@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -184,6 +185,39 @@ func TestJoinsAndLeaves(t *testing.T) {
 	h := hosts[0]
 	if h.Name != "h1" || h.Version != "v1" || h.PID != os.Getpid() || h.DataDir != d.cfg.DataDir || h.LeftMs == 0 || h.Listen != d.Addr() {
 		t.Errorf("%+v", h)
+	}
+}
+
+// What each part counts is served.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	cfg := newStore(t)
+	cfg.Listen = "127.0.0.1:0"
+	d, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	drain, begin := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(t.Context(), drain) }()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get("http://" + d.Addr() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ax_runtime_store_faults_total", "ax_claim_", "ax_dispatch_", "ax_retention_rows_total"} {
+		if !strings.Contains(string(text), "\n"+name) {
+			t.Errorf("no %s", name)
+		}
+	}
+	begin()
+	if err := <-done; err != nil {
+		t.Fatal(err)
 	}
 }
 
