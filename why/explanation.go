@@ -56,6 +56,7 @@ const (
 	HeldThen     Code = "held_then"
 	Misfired     Code = "misfired" // missed in an outage, and the policy did not run it
 	NoRecord     Code = "no_record"
+	Forgotten    Code = "forgotten" // retention has deleted what became of it
 )
 
 // The codes of how an instance ended.
@@ -79,7 +80,7 @@ var Codes = []Code{
 	BackOff, Turn, Unstopped, Place, Starting, Running, Handed,
 	Stopping, Orphaned, BeforeBirth, DeletedThen, DisabledThen, NotASlot,
 	BeforeFrom, ClockSkips, ClockRepeats, OtherVersion, HeldThen, Misfired,
-	NoRecord, Succeeded, SucceededLate, Failed, TimedOut, Lost,
+	NoRecord, Forgotten, Succeeded, SucceededLate, Failed, TimedOut, Lost,
 	Cancelled, CancelledForNew, SkippedOverlap, SkippedReplaced, SkippedOtherwise,
 }
 

@@ -332,11 +332,18 @@ func (e *explainer) downAt() string {
 func (e *explainer) unclaimed() {
 	row, h := e.Object.Row, e.Object.Row.Hold
 	switch {
+	case e.AtMs <= row.CheckedFromMs:
+		e.no("Was it claimed?", "retention has deleted history up to the slot of "+e.at(row.CheckedFromMs), Answer{
+			Code:   Forgotten,
+			Text:   fmt.Sprintf("What became of the slot of %s is not kept any more: history up to the slot of %s was deleted as old.", e.at(e.AtMs), e.at(row.CheckedFromMs)),
+			Remedy: "axd -retain and -retain-last say how much is kept; it never runs again by itself",
+		})
+		return
 	case e.Object.Deleted || e.AtMs <= row.LastSlotMs:
 		e.no("Was it claimed?", "neither an instance nor a skipped stretch is kept of it", Answer{
 			Code:   NoRecord,
 			Text:   fmt.Sprintf("The store accounts for all slots up to %s, and keeps nothing of that of %s.", e.at(row.LastSlotMs), e.at(e.AtMs)),
-			Remedy: "if history was not deleted, axctl doctor says what is wrong",
+			Remedy: "axctl doctor says what is wrong",
 		})
 		return
 	case h != nil && (h.UntilMs == 0 || h.UntilMs > e.AtMs):

@@ -178,6 +178,17 @@ var instantCauses = []cause{
 		"The store accounts for all slots up to Mon 2026-11-30 12:00 +00:00, and keeps nothing of that of Mon 2026-11-30 12:00 +00:00.",
 	},
 	{
+		"deleted as old", func(w *world) {
+			w.apply(task())
+			for id, at := range []string{"2026-11-30T12:00:00Z", "2026-11-30T13:00:00Z", "2026-11-30T14:00:00Z"} {
+				w.fire(at)
+				w.finish(int64(id+1), at, well)
+			}
+			w.check(w.store.Prune(w.t.Context(), ax.PruneQuery{EndedByMs: w.nowMs, KeepLast: 1}, func(ax.Pruned) error { return nil }))
+		}, "2026-11-30T12:00:00Z", why.Forgotten,
+		"What became of the slot of Mon 2026-11-30 12:00 +00:00 is not kept any more: history up to the slot of Mon 2026-11-30 13:00 +00:00 was deleted as old.",
+	},
+	{
 		"a slot to come", func(w *world) { w.apply(task()) }, "2026-11-30T18:00:00Z", why.Comes,
 		"Mon 2026-11-30 18:00 +00:00 is a slot to come, in 6 h 30 min, by version 1.",
 	},
