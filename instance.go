@@ -81,7 +81,54 @@ type Ref struct {
 func ScheduleSlotKey(dueMs int64) string { return "s:" + strconv.FormatInt(dueMs, 10) }
 
 // ManualSlotKey returns the slot key of a manual start; uid is a fresh UUID.
-func ManualSlotKey(uid string) string { return "m:" + uid }
+func ManualSlotKey(uid string) string { return manualPrefix + uid }
+
+// RetrySlotKey returns the slot key of the n-th retry, from 1, that people asked
+// for of an instance.
+func RetrySlotKey(instance int64, n int) string {
+	return RetrySlotPrefix(instance) + strconv.Itoa(n)
+}
+
+// RetrySlotPrefix returns what the slot keys of all retries of an instance
+// begin with.
+func RetrySlotPrefix(instance int64) string {
+	return retryPrefix + strconv.FormatInt(instance, 10) + ":"
+}
+
+const (
+	manualPrefix = "m:"
+	retryPrefix  = "r:"
+)
+
+// ByPerson reports whether a person started the instance, by trigger or retry.
+func (r Ref) ByPerson() bool {
+	return strings.HasPrefix(r.SlotKey, manualPrefix) || strings.HasPrefix(r.SlotKey, retryPrefix)
+}
+
+// RetryOf returns the id of the instance that this one is a person's retry of,
+// 0 when it is none.
+func (r Ref) RetryOf() int64 {
+	key, ok := strings.CutPrefix(r.SlotKey, retryPrefix)
+	of, _, cut := strings.Cut(key, ":")
+	id, err := strconv.ParseInt(of, 10, 64)
+	if !ok || !cut || err != nil {
+		return 0
+	}
+	return id
+}
+
+// Verdict is what a person says of an ended instance, beside its status.
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictNone    Verdict = ""
+	VerdictSuccess Verdict = "success" // as good as a success
+	VerdictSkipped Verdict = "skipped" // not worth a success
+)
+
+// Verdicts lists all verdicts that people can give.
+var Verdicts = []Verdict{VerdictSuccess, VerdictSkipped}
 
 // Instance is one execution's row, from birth to final state, and as wide as
 // that. Instants are ms since epoch UTC; 0 means "not yet".
@@ -112,6 +159,9 @@ type Instance struct {
 	// not kept.
 	OutputBytes   int64
 	OutputDropped int64
+	// Verdict is a person's, on an ended instance; the life line tells who,
+	// when and why.
+	Verdict Verdict
 }
 
 // MaxErrorBytes bounds an instance's error text; MaxOutputsBytes its outputs.
@@ -188,6 +238,8 @@ const (
 	CauseDisabled    Cause = "disabled"     // the definition was disabled
 	CauseStopped     Cause = "stopped"      // its processes were gone later than its end
 	CauseTrigger     Cause = "trigger"      // a person started it
+	CauseRetryOf     Cause = "retry_of"     // a person started it, to do an ended instance's work again
+	CauseMark        Cause = "mark"         // a person gave a verdict
 	CauseNotAccepted Cause = "not_accepted" // the executor refused the job
 )
 

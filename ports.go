@@ -107,8 +107,19 @@ type Hold struct {
 type Operations interface {
 	// Trigger makes one waiting manual instance of the task's current
 	// version, enabled and held or not. ErrNotFound for an unknown or deleted
-	// address.
+	// address. A key that the task was triggered with less than TriggerKeyMs
+	// ago makes none and returns the first one's Ref, whose SlotKey is not that
+	// of t.UID; it may have been deleted meanwhile.
 	Trigger(ctx context.Context, t Trigger) (Ref, error)
+	// Retry makes one waiting instance that does an ended one's work again, for
+	// the same due instant and with all its attempts before it, and leaves the
+	// ended one as it is. ErrNotFound for an unknown id or when its task is
+	// deleted, ErrConflict when it has not ended.
+	Retry(ctx context.Context, r Retry) (Ref, error)
+	// Mark writes a verdict on an ended instance, or replaces the one it has;
+	// its status stays. ErrNotFound for an unknown id, ErrConflict when it has
+	// not ended.
+	Mark(ctx context.Context, m Mark) error
 	// Cancel ends a waiting instance as cancelled, or stores the intent on a
 	// running one; the status returned is the one after the call. ErrConflict
 	// when it has ended already, ErrNotFound for an unknown id.
@@ -128,7 +139,35 @@ type Trigger struct {
 	DueMs    int64  // nominal instant; usually now
 	NowMs    int64
 	Who      string
+	Key      string // the caller's own name for this start, at most MaxTriggerKeyBytes; "" none
 }
+
+const (
+	// TriggerKeyMs is how long a trigger's key is known.
+	TriggerKeyMs = 30 * 24 * 3600 * 1000
+	// MaxTriggerKeyBytes bounds a trigger's key.
+	MaxTriggerKeyBytes = 256
+)
+
+// Retry asks to do an ended instance's work again.
+type Retry struct {
+	InstanceID  int64
+	WithCurrent bool // by the task's current version; else by the one it had
+	NowMs       int64
+	Who         string
+}
+
+// Mark gives a verdict on an ended instance.
+type Mark struct {
+	InstanceID int64
+	Verdict    Verdict
+	Reason     string
+	NowMs      int64
+	Who        string
+}
+
+// Detail returns what the life line says of the verdict.
+func (m Mark) Detail() string { return string(m.Verdict) + ": " + m.Reason }
 
 // Specs reads immutable definition versions.
 type Specs interface {
@@ -379,7 +418,8 @@ type Retention interface {
 	// Prune deletes of each task the instances that ended at or before
 	// q.EndedByMs, with their attempts and life lines, and likewise skipped
 	// stretches; oldest first up to the first that must stay. What is open, and
-	// the newest q.KeepLast of each, always stays. It works in transactions of
+	// the newest q.KeepLast of each, always stays. Keys of triggers go by their
+	// own age. It works in transactions of
 	// about PruneStep rows, calls step after each, and ends with step's error.
 	// Several may run at once.
 	Prune(ctx context.Context, q PruneQuery, step func(Pruned) error) error
@@ -391,7 +431,8 @@ const PruneStep = 500
 // PruneQuery says what is old. The newest instances are those made last.
 type PruneQuery struct {
 	EndedByMs int64
-	KeepLast  int // instances, and skipped stretches, of each task
+	KeepLast  int   // instances, and skipped stretches, of each task
+	KeysByMs  int64 // keys of triggers made at or before it go; 0: none
 }
 
 // Pruned counts deleted rows.
@@ -400,15 +441,16 @@ type Pruned struct {
 	Attempts    int64
 	Transitions int64
 	Stretches   int64
+	Keys        int64 // of triggers
 }
 
 // Plus returns the sum of both.
 func (p Pruned) Plus(o Pruned) Pruned {
-	return Pruned{p.Instances + o.Instances, p.Attempts + o.Attempts, p.Transitions + o.Transitions, p.Stretches + o.Stretches}
+	return Pruned{p.Instances + o.Instances, p.Attempts + o.Attempts, p.Transitions + o.Transitions, p.Stretches + o.Stretches, p.Keys + o.Keys}
 }
 
 // Rows returns how many rows that is.
-func (p Pruned) Rows() int64 { return p.Instances + p.Attempts + p.Transitions + p.Stretches }
+func (p Pruned) Rows() int64 { return p.Instances + p.Attempts + p.Transitions + p.Stretches + p.Keys }
 
 // Host is a machine that runs axd.
 type Host struct {
@@ -488,6 +530,7 @@ type Life struct {
 	InstanceRow
 	Attempts    []Attempt
 	Transitions []Transition
+	RetriedBy   []int64 // the instances that people's retries of it made, oldest first
 }
 
 // Auditor shows a store's rows as they are, for store/check.

@@ -17,6 +17,7 @@ var Transitions = []Edge{
 	{"", StatusDispatched, "claim", "the same, active < max_active, a slot of the host is free"},
 	{"", StatusSkipped, "claim", "the overlap rule says so"},
 	{"", StatusPending, "trigger, apply, resume", "a person's start; on_resume; the backlog of a version that ends"},
+	{"", StatusPending, "retry", "a person's retry of an ended instance; unique slot key"},
 	{StatusPending, StatusDispatched, "dispatch", "active < max_active under the task row's lock"},
 	{StatusPending, StatusSkipped, "claim, apply", "replaced, deleted, disabled"},
 	{StatusPending, StatusCancelled, "a person", "cancel"},

@@ -93,7 +93,8 @@ func (p *Pruner) runOnce(ctx context.Context) {
 	began := p.cfg.Now()
 	beforeMs := began.Add(-p.cfg.Age).UnixMilli()
 	var sum ax.Pruned
-	err := p.cfg.Store.Prune(ctx, ax.PruneQuery{EndedByMs: beforeMs, KeepLast: p.cfg.Last}, func(n ax.Pruned) error {
+	q := ax.PruneQuery{EndedByMs: beforeMs, KeepLast: p.cfg.Last, KeysByMs: began.UnixMilli() - ax.TriggerKeyMs}
+	err := p.cfg.Store.Prune(ctx, q, func(n ax.Pruned) error {
 		sum = sum.Plus(n)
 		p.metrics.rows.Add(float64(n.Rows()))
 		return pause(ctx, p.cfg.Pause)
@@ -105,7 +106,7 @@ func (p *Pruner) runOnce(ctx context.Context) {
 	p.metrics.bytes.Add(float64(bytes))
 	if sum.Rows() > 0 || bytes > 0 {
 		p.cfg.Log.Info("old history deleted", "instances", sum.Instances, "attempts", sum.Attempts,
-			"transitions", sum.Transitions, "stretches", sum.Stretches, "log_bytes", bytes,
+			"transitions", sum.Transitions, "stretches", sum.Stretches, "trigger_keys", sum.Keys, "log_bytes", bytes,
 			"ended_before", ax.FormatInstant(beforeMs, time.UTC), "took", p.cfg.Now().Sub(began))
 	}
 	switch {

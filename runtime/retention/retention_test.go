@@ -70,7 +70,7 @@ func TestSweeps(t *testing.T) {
 				t.Fatalf("age %s: asked at %v", age, s.times)
 			}
 			want := s.times[0].Add(-p.cfg.Age).UnixMilli()
-			if q := s.asked[0]; q.EndedByMs != want || q.KeepLast != DefaultLast || s.before[0] != want {
+			if q := s.asked[0]; q.EndedByMs != want || q.KeepLast != DefaultLast || q.KeysByMs != s.times[0].UnixMilli()-ax.TriggerKeyMs || s.before[0] != want {
 				t.Errorf("age %s: asked %+v and logs before %d, want %d", age, q, s.before[0], want)
 			}
 			if lines := strings.Count(out.String(), "\n"); lines != 3 || !strings.Contains(out.String(), "instances=503") {

@@ -42,9 +42,9 @@ const (
 // Check reads the whole store and returns what is wrong with it, nothing when
 // all invariants hold. An error means that the store could not be read.
 func Check(ctx context.Context, store ax.Auditor, now time.Time) ([]Finding, error) {
-	c := &checker{nowMs: now.UnixMilli(), tasks: map[int64]*task{}, untimed: map[ax.VersionKey][]int64{}}
+	c := &checker{nowMs: now.UnixMilli(), tasks: map[int64]*task{}, retried: map[int64][]ax.Ref{}, untimed: map[ax.VersionKey][]int64{}}
 	err := store.Audit(ctx, func(r ax.Records) error {
-		for _, step := range []func(ax.Records) error{c.readObjects, c.instances, c.versions, c.counters} {
+		for _, step := range []func(ax.Records) error{c.readObjects, c.instances, c.retries, c.versions, c.counters} {
 			if err := step(r); err != nil {
 				return err
 			}
@@ -65,6 +65,7 @@ type checker struct {
 	nowMs    int64
 	tasks    map[int64]*task
 	untimed  map[ax.VersionKey][]int64 // dispatched instances without a deadline, by version
+	retried  map[int64][]ax.Ref        // people's retries, by what they are of
 	findings []Finding
 }
 
@@ -77,6 +78,7 @@ type task struct {
 	row     ax.TaskRow
 	active  int
 	waiting int
+	first   int64         // its oldest instance
 	used    map[int]int64 // version → an instance of it
 }
 

@@ -96,6 +96,13 @@ func (r *rows) success(id, dueMs int64, version int) *ax.Instance {
 	return &r.instances[len(r.instances)-1]
 }
 
+// retry adds the n-th retry of an instance.
+func (r *rows) retry(id, dueMs, of int64, n int) {
+	in := r.success(id, dueMs, 1)
+	in.Kind, in.SlotKey = ax.InstanceManual, ax.RetrySlotKey(of, n)
+	r.slots = r.slots[:len(r.slots)-1]
+}
+
 func (r *rows) stretch(fromMs, toMs int64, version int) {
 	r.slots = append(r.slots, ax.SlotRecord{TaskID: 1, FromMs: fromMs, ToMs: toMs, Version: version, Stretch: true})
 }
@@ -137,6 +144,16 @@ func TestSoundStores(t *testing.T) {
 			r.success(3, start+7*minute, 1)
 			r.objects[0].Row.CheckedFromMs = start + 6*minute
 			r.next(start + 8*minute)
+		}},
+		{"retried twice", func(r *rows) {
+			r.retry(5, start+2*minute, 2, 1)
+			r.retry(6, start+2*minute, 2, 2)
+			r.retry(7, start+2*minute, 5, 1)
+		}},
+		{"retention took what a retry is of", func(r *rows) {
+			r.retry(5, start+minute, 1, 1)
+			r.slots, r.instances = r.slots[1:], r.instances[1:]
+			r.objects[0].Row.CheckedFromMs = start + minute
 		}},
 		{"held: next stays", func(r *rows) { r.objects[0].Row.Hold = &ax.Hold{Kind: ax.HoldPaused} }},
 		{"disabled: none is owed", func(r *rows) { r.objects[0].Row.Enabled = false; r.next(0) }},
@@ -208,6 +225,19 @@ func TestFindings(t *testing.T) {
 			in.Status, in.EndedMs, in.StoppedMs = ax.StatusDispatched, 0, 0
 			r.objects[0].Row.Active = 1
 		}, 4, "instance 2", "no deadline"},
+		{"a retry of nothing", func(r *rows) { r.retry(5, start+2*minute, 3, 1) }, 2, "instance 5", "instance 3, which does not exist"},
+		{"a retry of another instant", func(r *rows) { r.retry(5, start+2*minute, 1, 1) }, 2, "instance 5", "instance 1, which is no older"},
+		{"a retry of itself", func(r *rows) { r.retry(5, start+2*minute, 5, 1) }, 2, "instance 5", "instance 5, which is no older"},
+		{"a retry of what goes on", func(r *rows) {
+			r.retry(5, start+2*minute, 2, 1)
+			in := &r.instances[1]
+			in.Status, in.EndedMs, in.StoppedMs, in.DeadlineMs = ax.StatusDispatched, 0, 0, start+3*minute
+			r.objects[0].Row.Active = 1
+		}, 2, "instance 5", "which has not ended"},
+		{"a retry's key twice", func(r *rows) {
+			r.retry(5, start+2*minute, 2, 1)
+			r.retry(6, start+2*minute, 2, 1)
+		}, 1, "instance 6", "key r:2:1"},
 		{"left its final status", func(r *rows) {
 			r.transitions = []ax.Transition{
 				{InstanceID: 2, From: ax.StatusDispatched, To: ax.StatusTimeout, Cause: ax.CauseTimeout},

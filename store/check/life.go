@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 
@@ -39,6 +40,10 @@ func (c *checker) instance(in ax.Instance, before []ax.Attempt, line []ax.Transi
 		return
 	}
 	t.used[in.Version] = in.ID
+	t.first = cmp.Or(t.first, in.ID)
+	if of := in.RetryOf(); of != 0 {
+		c.retried[of] = append(c.retried[of], in.Ref)
+	}
 	if in.HandedMs != 0 && in.StoppedMs == 0 {
 		t.active++
 	}
@@ -48,6 +53,41 @@ func (c *checker) instance(in ax.Instance, before []ax.Attempt, line []ax.Transi
 	c.shape(subject, in)
 	c.attempts(subject, in, before)
 	c.lifeLine(subject, in, line)
+}
+
+// retries checks what people's retries are of. Retention deletes the oldest of
+// a task first, so what is older than all that is there was there once.
+func (c *checker) retries(r ax.Records) error {
+	if len(c.retried) == 0 {
+		return nil
+	}
+	for in, err := range r.Instances() {
+		if err != nil {
+			return fmt.Errorf("instances: %w", err)
+		}
+		keys := map[string]bool{}
+		for _, re := range c.retried[in.ID] {
+			subject := fmt.Sprintf("instance %d", re.ID)
+			switch {
+			case re.TaskID != in.TaskID || re.DueMs != in.DueMs || re.ID <= in.ID:
+				c.find(2, report, subject, "it is a retry of instance %d, which is no older one of its task and instant", in.ID)
+			case in.EndedMs == 0:
+				c.find(2, report, subject, "it is a retry of instance %d, which has not ended", in.ID)
+			case keys[re.SlotKey]:
+				c.find(1, report, subject, "another instance has its key %s", re.SlotKey)
+			}
+			keys[re.SlotKey] = true
+		}
+		delete(c.retried, in.ID)
+	}
+	for of, retries := range c.retried {
+		for _, re := range retries {
+			if of >= c.tasks[re.TaskID].first {
+				c.find(2, report, fmt.Sprintf("instance %d", re.ID), "it is a retry of instance %d, which does not exist", of)
+			}
+		}
+	}
+	return nil
 }
 
 // shape checks that the row has what its status needs.

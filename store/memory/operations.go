@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/axctl/ax"
 )
@@ -20,14 +21,85 @@ func (s *Store) Trigger(_ context.Context, t ax.Trigger) (ax.Ref, error) {
 		ref.ID = id
 		return ref, nil
 	}
+	if t.Key == "" {
+		return s.startByHand(ref, o.Version, t.NowMs, t.Who, ax.CauseTrigger, ""), nil
+	}
+	k := triggerKey{o.ID, t.Key}
+	if first, ok := s.triggers[k]; ok && first.atMs > t.NowMs-ax.TriggerKeyMs {
+		return first.Ref, nil
+	}
+	ref = s.startByHand(ref, o.Version, t.NowMs, t.Who, ax.CauseTrigger, "key "+t.Key)
+	s.triggers[k] = triggered{ref, t.NowMs}
+	return ref, nil
+}
+
+// startByHand makes a waiting instance that a person asked for.
+func (s *Store) startByHand(ref ax.Ref, version int, nowMs int64, who string, cause ax.Cause, detail string) ax.Ref {
 	in := s.bear(ax.Instance{
-		Ref: ref, Version: o.Version, Kind: ax.InstanceManual, Status: ax.StatusPending,
-		NotBeforeMs: t.NowMs, ClaimedMs: t.NowMs,
+		Ref: ref, Version: version, Kind: ax.InstanceManual, Status: ax.StatusPending, NotBeforeMs: nowMs, ClaimedMs: nowMs,
 	})
-	in.note(t.NowMs, "", ax.StatusPending, t.Who, ax.CauseTrigger, "")
-	o.Row.Waiting++
+	in.note(nowMs, "", ax.StatusPending, who, cause, detail)
+	s.objects[ref.TaskID].Row.Waiting++
 	s.foreign = true
-	return in.Ref, nil
+	return in.Ref
+}
+
+// Retry implements ax.Operations.
+func (s *Store) Retry(_ context.Context, r ax.Retry) (ax.Ref, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, err := s.endedInstance(r.InstanceID)
+	if err != nil {
+		return ax.Ref{}, err
+	}
+	o := s.objects[old.TaskID]
+	if o.Deleted {
+		return ax.Ref{}, fmt.Errorf("%s of instance %d: %w", o.Address(), r.InstanceID, ax.ErrNotFound)
+	}
+	version := old.Version
+	if r.WithCurrent {
+		version = o.Version
+	}
+	ref := ax.Ref{DueMs: old.DueMs, TaskID: o.ID, SlotKey: ax.RetrySlotKey(old.ID, len(s.retriesOf(old.ID))+1)}
+	return s.startByHand(ref, version, r.NowMs, r.Who, ax.CauseRetryOf, fmt.Sprintf("instance %d", old.ID)), nil
+}
+
+// retriesOf returns the ids of an instance's retries in order.
+func (s *Store) retriesOf(id int64) []int64 {
+	var ids []int64
+	for _, in := range s.instances {
+		if in.RetryOf() == id {
+			ids = append(ids, in.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// endedInstance finds an instance that must have ended.
+func (s *Store) endedInstance(id int64) (*instance, error) {
+	in := s.instances[id]
+	switch {
+	case in == nil:
+		return nil, fmt.Errorf("instance %d: %w", id, ax.ErrNotFound)
+	case !in.Status.Final():
+		return nil, fmt.Errorf("instance %d has not ended: %w", id, ax.ErrConflict)
+	}
+	return in, nil
+}
+
+// Mark implements ax.Operations.
+func (s *Store) Mark(_ context.Context, m ax.Mark) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in, err := s.endedInstance(m.InstanceID)
+	if err != nil {
+		return err
+	}
+	in.Verdict = m.Verdict
+	in.note(m.NowMs, in.Status, in.Status, m.Who, ax.CauseMark, m.Detail())
+	s.foreign = true
+	return nil
 }
 
 // Cancel implements ax.Operations. A second intent changes nothing.

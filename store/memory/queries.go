@@ -78,6 +78,7 @@ func (s *Store) Instance(_ context.Context, id int64) (ax.Life, error) {
 	}
 	return ax.Life{
 		InstanceRow: s.rowOf(in), Attempts: slices.Clone(in.attempts), Transitions: slices.Clone(in.transitions),
+		RetriedBy: s.retriesOf(id),
 	}, nil
 }
 

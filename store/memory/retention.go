@@ -45,6 +45,12 @@ func (s *Store) prune(q ax.PruneQuery) ax.Pruned {
 		}
 		deleted.Stretches += s.pruneStretches(o, q)
 	}
+	for k, t := range s.triggers {
+		if t.atMs <= q.KeysByMs {
+			delete(s.triggers, k)
+			deleted.Keys++
+		}
+	}
 	return deleted
 }
 

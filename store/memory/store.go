@@ -40,10 +40,22 @@ type Store struct {
 	objects   map[int64]*object
 	instances map[int64]*instance
 	keys      map[ax.Ref]int64 // by ledger key (a Ref without ID)
+	triggers  map[triggerKey]triggered
 	stretches []ax.SkippedStretch
 	hosts     map[string]ax.Host
 	tzdata    string // of the host that joined last
 	nextID    int64  // of the next instance
+}
+
+type triggerKey struct {
+	objectID int64
+	key      string
+}
+
+// triggered is what a trigger with a key made.
+type triggered struct {
+	ax.Ref
+	atMs int64
 }
 
 type stack struct {
@@ -89,7 +101,7 @@ func New(now func() time.Time) *Store {
 		id: uuid.NewString(), incarnation: strings.ReplaceAll(uuid.NewString(), "-", "")[:12],
 		stacks: map[string]*stack{}, revisions: map[string]ax.Revision{},
 		objects: map[int64]*object{}, instances: map[int64]*instance{},
-		keys: map[ax.Ref]int64{}, hosts: map[string]ax.Host{}, nextID: 1,
+		keys: map[ax.Ref]int64{}, triggers: map[triggerKey]triggered{}, hosts: map[string]ax.Host{}, nextID: 1,
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/axctl/ax"
 )
@@ -56,7 +55,7 @@ func (s *Store) Dispatch(ctx context.Context, hs []ax.Handover) ([]ax.HandoverRe
 // dispatch takes the task's place first, which tells most often all there is
 // to know, and gives it back if the instance is not there to take it.
 func dispatch(t *tx, h ax.Handover) (ax.HandoverResult, error) {
-	manual := strings.HasPrefix(h.SlotKey, ax.ManualSlotKey(""))
+	manual := h.ByPerson()
 	took, err := t.exec(`UPDATE task SET active = active + 1, waiting = waiting - 1
 		WHERE object_id = ? AND active < max_active AND (hold IS NULL OR ?)`, h.TaskID, manual)
 	if err != nil {

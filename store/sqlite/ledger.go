@@ -10,7 +10,7 @@ import (
 // instanceColumns are read by scanInstance.
 const instanceColumns = `i.id, i.due_ms, i.task_id, i.slot_key, i.version, i.kind, i.status, i.reason, i.attempt, i.host, i.boot, i.executor,
 	i.cancel_by, i.not_before_ms, i.claimed_ms, i.assigned_ms, i.handed_ms, i.started_ms, i.ended_ms, i.stopped_ms, i.deadline_ms,
-	i.error_class, i.error, i.output, i.output_bytes, i.output_dropped`
+	i.error_class, i.error, i.output, i.output_bytes, i.output_dropped, i.verdict`
 
 func scanInstance(r *row) ax.Instance {
 	in := ax.Instance{
@@ -22,7 +22,7 @@ func scanInstance(r *row) ax.Instance {
 	if out := r.text(); out != "" {
 		in.Outputs = json.RawMessage(out)
 	}
-	in.OutputBytes, in.OutputDropped = r.int64(), r.int64()
+	in.OutputBytes, in.OutputDropped, in.Verdict = r.int64(), r.int64(), ax.Verdict(r.text())
 	return in
 }
 

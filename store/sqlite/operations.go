@@ -27,21 +27,131 @@ func (s *Store) Trigger(ctx context.Context, tr ax.Trigger) (ax.Ref, error) {
 		if err != nil || ref.ID != 0 {
 			return err
 		}
-		if err := insertWaiting(t, &ref, waitingRow{version, ax.InstanceManual, tr.NowMs, tr.NowMs}); err != nil {
-			return err
+		if tr.Key == "" {
+			return startByHand(t, &ref, version, ax.Transition{AtMs: tr.NowMs, Actor: tr.Who, Cause: ax.CauseTrigger})
 		}
-		err = note(t, ax.Transition{
-			InstanceID: ref.ID, AtMs: tr.NowMs, Attempt: 1, To: ax.StatusPending, Actor: tr.Who, Cause: ax.CauseTrigger,
-		})
-		if err != nil {
-			return err
-		}
-		return count(t, tr.ObjectID, 0, +1)
+		return triggerOnce(t, &ref, version, tr)
 	})
 	if err != nil {
 		return ax.Ref{}, err
 	}
 	return ref, nil
+}
+
+// triggerOnce makes an instance unless the task was triggered with this key;
+// then ref becomes the first one's.
+func triggerOnce(t *tx, ref *ax.Ref, version int, tr ax.Trigger) error {
+	err := t.query(func(r *row) error {
+		ref.ID, ref.DueMs, ref.SlotKey = r.int64(), r.int64(), r.text()
+		return nil
+	}, `SELECT instance_id, due_ms, slot_key FROM trigger_key WHERE object_id = ? AND key = ? AND at_ms > ?`,
+		tr.ObjectID, tr.Key, tr.NowMs-ax.TriggerKeyMs)
+	if err != nil || ref.ID != 0 {
+		return err
+	}
+	err = startByHand(t, ref, version, ax.Transition{AtMs: tr.NowMs, Actor: tr.Who, Cause: ax.CauseTrigger, Detail: "key " + tr.Key})
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`INSERT OR REPLACE INTO trigger_key (object_id, key, at_ms, instance_id, due_ms, slot_key) VALUES (?, ?, ?, ?, ?, ?)`,
+		tr.ObjectID, tr.Key, tr.NowMs, ref.ID, ref.DueMs, ref.SlotKey)
+	return err
+}
+
+// startByHand makes a waiting instance that a person asked for; birth says
+// when, who and why.
+func startByHand(t *tx, ref *ax.Ref, version int, birth ax.Transition) error {
+	if err := insertWaiting(t, ref, waitingRow{version, ax.InstanceManual, birth.AtMs, birth.AtMs}); err != nil {
+		return err
+	}
+	birth.InstanceID, birth.Attempt, birth.To = ref.ID, 1, ax.StatusPending
+	if err := note(t, birth); err != nil {
+		return err
+	}
+	return count(t, ref.TaskID, 0, +1)
+}
+
+// Retry implements ax.Operations.
+func (s *Store) Retry(ctx context.Context, re ax.Retry) (ax.Ref, error) {
+	var ref ax.Ref
+	err := s.write(ctx, 1, func(t *tx) error {
+		var status ax.Status
+		var version, current int
+		var deleted bool
+		ref = ax.Ref{}
+		err := t.query(func(r *row) error {
+			ref.DueMs, ref.TaskID, status = r.int64(), r.int64(), ax.Status(r.text())
+			version, current, deleted = r.int(), r.int(), r.flag()
+			return nil
+		}, `SELECT i.due_ms, i.task_id, i.status, i.version, t.version, o.deleted_ms IS NOT NULL
+			FROM instance i JOIN task t ON t.object_id = i.task_id JOIN object o ON o.id = i.task_id WHERE i.id = ?`, re.InstanceID)
+		switch {
+		case err != nil:
+			return err
+		case status == "":
+			return fmt.Errorf("instance %d: %w", re.InstanceID, ax.ErrNotFound)
+		case !status.Final():
+			return fmt.Errorf("instance %d has not ended: %w", re.InstanceID, ax.ErrConflict)
+		case deleted:
+			return fmt.Errorf("task %d of instance %d: %w", ref.TaskID, re.InstanceID, ax.ErrNotFound)
+		}
+		// Retention deletes no retry before what it is a retry of, so their
+		// number gives no key twice.
+		n := 1
+		from, to := retryKeys(re.InstanceID)
+		err = t.query(func(r *row) error { n += r.int(); return nil },
+			`SELECT count(*) FROM instance WHERE due_ms = ? AND task_id = ? AND slot_key > ? AND slot_key < ?`, ref.DueMs, ref.TaskID, from, to)
+		if err != nil {
+			return err
+		}
+		ref.SlotKey = ax.RetrySlotKey(re.InstanceID, n)
+		if re.WithCurrent {
+			version = current
+		}
+		return startByHand(t, &ref, version, ax.Transition{
+			AtMs: re.NowMs, Actor: re.Who, Cause: ax.CauseRetryOf, Detail: fmt.Sprintf("instance %d", re.InstanceID),
+		})
+	})
+	if err != nil {
+		return ax.Ref{}, err
+	}
+	return ref, nil
+}
+
+// retryKeys returns what the slot keys of an instance's retries lie between.
+func retryKeys(instance int64) (from, to string) {
+	from = ax.RetrySlotPrefix(instance)
+	return from, from[:len(from)-1] + ";" // the byte after the colon
+}
+
+// Mark implements ax.Operations.
+func (s *Store) Mark(ctx context.Context, m ax.Mark) error {
+	return s.write(ctx, 1, func(t *tx) error {
+		var ref ax.Ref
+		var status ax.Status
+		var attempt int
+		err := t.query(func(r *row) error {
+			ref, status, attempt = scanRef(r), ax.Status(r.text()), r.int()
+			return nil
+		}, `SELECT i.id, i.due_ms, i.task_id, i.slot_key, i.status, i.attempt FROM instance i WHERE i.id = ?`, m.InstanceID)
+		switch {
+		case err != nil:
+			return err
+		case status == "":
+			return fmt.Errorf("instance %d: %w", m.InstanceID, ax.ErrNotFound)
+		case !status.Final():
+			return fmt.Errorf("instance %d has not ended: %w", m.InstanceID, ax.ErrConflict)
+		}
+		_, err = t.exec(`UPDATE instance SET verdict = ? WHERE due_ms = ? AND task_id = ? AND slot_key = ?`,
+			text(m.Verdict), ref.DueMs, ref.TaskID, ref.SlotKey)
+		if err != nil {
+			return err
+		}
+		return note(t, ax.Transition{
+			InstanceID: ref.ID, AtMs: m.NowMs, Attempt: attempt, From: status, To: status, Actor: m.Who, Cause: ax.CauseMark,
+			Detail: m.Detail(),
+		})
+	})
 }
 
 // Cancel implements ax.Operations. A second intent changes nothing.

@@ -13,7 +13,7 @@ import (
 
 // unbounded are the plan steps that walk a table that grows, or sort what they
 // read of it.
-var unbounded = regexp.MustCompile(`SCAN (i|instance|t|task|transition|attempt|skipped|definition|d)\b|USE TEMP B-TREE FOR ORDER BY`)
+var unbounded = regexp.MustCompile(`SCAN (i|instance|t|task|transition|attempt|skipped|trigger_key|definition|d)\b|USE TEMP B-TREE FOR ORDER BY`)
 
 // walks are statements that may: they are for people, bounded by LIMIT in the
 // order of the key, or by an index that holds open rows alone.
@@ -46,8 +46,9 @@ func TestPlans(t *testing.T) {
 	_, err6 := s.Cancels(ctx, "h1")
 	_, err7 := s.EndingHolds(ctx, 1)
 	_, err8 := s.Counts(ctx)
-	err9 := s.Prune(ctx, ax.PruneQuery{EndedByMs: storetest.PopulatedMs, KeepLast: 0}, func(ax.Pruned) error { return nil })
-	for _, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8, err9} {
+	err9 := s.Prune(ctx, ax.PruneQuery{EndedByMs: storetest.PopulatedMs, KeysByMs: storetest.PopulatedMs}, func(ax.Pruned) error { return nil })
+	_, err10 := s.Instance(ctx, info[0].ID)
+	for _, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8, err9, err10} {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/axctl/ax"
@@ -113,8 +114,16 @@ func (s *Store) Instance(ctx context.Context, id int64) (ax.Life, error) {
 		if err != nil {
 			return err
 		}
-		return c.query(ctx, func(r *row) error { life.Transitions = append(life.Transitions, scanTransition(r)); return nil },
+		err = c.query(ctx, func(r *row) error { life.Transitions = append(life.Transitions, scanTransition(r)); return nil },
 			selectTransitions+` WHERE instance_id = ? ORDER BY seq`, id)
+		if err != nil {
+			return err
+		}
+		from, to := retryKeys(id)
+		err = c.query(ctx, func(r *row) error { life.RetriedBy = append(life.RetriedBy, r.int64()); return nil },
+			`SELECT id FROM instance WHERE due_ms = ? AND task_id = ? AND slot_key > ? AND slot_key < ?`, life.DueMs, life.TaskID, from, to)
+		slices.Sort(life.RetriedBy)
+		return err
 	})
 	return life, err
 }

@@ -53,7 +53,10 @@ func (s *Store) Prune(ctx context.Context, q ax.PruneQuery, step func(ax.Pruned)
 			break // made too late, and so was all that follows
 		}
 	}
-	return s.pruneStretches(ctx, q, step)
+	if err := s.pruneStretches(ctx, q, step); err != nil {
+		return err
+	}
+	return s.pruneKeys(ctx, q.KeysByMs, step)
 }
 
 // beyondNewest returns, for each task with more than keep instances, the id of
@@ -213,4 +216,34 @@ func (s *Store) deleteStretches(ctx context.Context, task int64, q ax.PruneQuery
 		return raiseHorizons(t, map[int64]int64{task: horizon})
 	})
 	return n, err
+}
+
+// pruneKeys deletes old keys of triggers. Most sweeps find none, and then do
+// not take the writer.
+func (s *Store) pruneKeys(ctx context.Context, byMs int64, step func(ax.Pruned) error) error {
+	for {
+		old := false
+		err := s.read(ctx, func(c *conn) error {
+			return c.query(ctx, func(r *row) error { old = r.flag(); return nil },
+				`SELECT EXISTS (SELECT 1 FROM trigger_key WHERE at_ms <= ?)`, byMs)
+		})
+		if err != nil {
+			return fmt.Errorf("find old keys of triggers: %w", err)
+		}
+		if !old {
+			return nil
+		}
+		var n int64
+		err = s.write(ctx, ax.PruneStep, func(t *tx) (err error) {
+			n, err = t.exec(`DELETE FROM trigger_key WHERE (object_id, key) IN
+				(SELECT object_id, key FROM trigger_key WHERE at_ms <= ? ORDER BY at_ms LIMIT ?)`, byMs, ax.PruneStep)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("delete old keys of triggers: %w", err)
+		}
+		if err := step(ax.Pruned{Keys: n}); err != nil {
+			return err
+		}
+	}
 }

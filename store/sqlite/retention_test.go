@@ -100,6 +100,7 @@ func TestFromSchemaOne(t *testing.T) {
 	t.Parallel()
 	path := populate(t)
 	_, err := open(t, path).ExecContext(t.Context(), `ALTER TABLE object DROP COLUMN checked_from; ALTER TABLE meta DROP COLUMN copied_ms;
+		ALTER TABLE instance DROP COLUMN verdict; DROP TABLE trigger_key;
 		DELETE FROM migration WHERE number > 1; PRAGMA user_version = 1; UPDATE meta SET schema_version = 1`)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +112,7 @@ func TestFromSchemaOne(t *testing.T) {
 	}
 	defer s.Close()
 	info, err := s.Info(t.Context())
-	if err != nil || info.SchemaVersion != 2 || info.MinReader != 1 {
+	if err != nil || info.SchemaVersion != 3 || info.MinReader != 1 {
 		t.Errorf("info is %+v, %v", info, err)
 	}
 	if found := findings(t, path); len(found) > 0 {

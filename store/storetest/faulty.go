@@ -111,6 +111,16 @@ func (f *Faulty) Trigger(ctx context.Context, t ax.Trigger) (ax.Ref, error) {
 	return answer(ctx, f, "Trigger", func() (ax.Ref, error) { return f.Store.Trigger(ctx, t) })
 }
 
+// Retry implements ax.Operations.
+func (f *Faulty) Retry(ctx context.Context, r ax.Retry) (ax.Ref, error) {
+	return answer(ctx, f, "Retry", func() (ax.Ref, error) { return f.Store.Retry(ctx, r) })
+}
+
+// Mark implements ax.Operations.
+func (f *Faulty) Mark(ctx context.Context, m ax.Mark) error {
+	return f.fault(ctx, "Mark", func() error { return f.Store.Mark(ctx, m) })
+}
+
 // Cancel implements ax.Operations.
 func (f *Faulty) Cancel(ctx context.Context, id int64, who string, nowMs int64) (ax.Status, error) {
 	return answer(ctx, f, "Cancel", func() (ax.Status, error) { return f.Store.Cancel(ctx, id, who, nowMs) })

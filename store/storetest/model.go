@@ -40,6 +40,8 @@ func compareWithModel(t *testing.T, open Open) {
 			"started":  p.drawn(p.started),
 			"finish":   p.drawn(p.finish),
 			"trigger":  p.drawn(p.trigger),
+			"retry":    p.drawn(p.retry),
+			"mark":     p.drawn(p.mark),
 			"cancel":   p.drawn(p.cancel),
 			"hold":     p.drawn(p.hold),
 			"resume":   p.drawn(p.resume),
@@ -410,7 +412,22 @@ func (p *pair) trigger() {
 	}
 	p.uid++
 	t := ax.Trigger{ObjectID: o.ID, UID: fmt.Sprint(p.uid), DueMs: p.nowMs, NowMs: p.nowMs, Who: "ann"}
+	t.Key = rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(p.T, "key")
 	p.both("trigger", func(s Store) (any, error) { return s.Trigger(p.ctx, t) })
+}
+
+func (p *pair) retry() {
+	r := ax.Retry{InstanceID: int64(p.number("id", 1, 20)), WithCurrent: p.flag("current"), NowMs: p.nowMs, Who: "ann"}
+	p.both("retry", func(s Store) (any, error) { return s.Retry(p.ctx, r) })
+	p.both("life", func(s Store) (any, error) { return s.Instance(p.ctx, r.InstanceID) })
+}
+
+func (p *pair) mark() {
+	m := ax.Mark{
+		InstanceID: int64(p.number("id", 1, 20)), Verdict: rapid.SampledFrom(ax.Verdicts).Draw(p.T, "verdict"),
+		Reason: "seen", NowMs: p.nowMs, Who: "ann",
+	}
+	p.both("mark", func(s Store) (any, error) { return nil, s.Mark(p.ctx, m) })
 }
 
 func (p *pair) cancel() {
@@ -456,6 +473,7 @@ func (p *pair) host() {
 
 func (p *pair) prune() {
 	q := ax.PruneQuery{EndedByMs: p.nowMs - int64(p.number("age", 0, int(5*minute))), KeepLast: p.number("keep", 0, 4)}
+	q.KeysByMs = p.nowMs - int64(p.number("age of keys", 0, int(5*minute)))
 	p.both("prune", func(s Store) (any, error) {
 		var sum ax.Pruned
 		err := s.Prune(p.ctx, q, func(n ax.Pruned) error { sum = sum.Plus(n); return nil })

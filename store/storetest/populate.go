@@ -12,7 +12,8 @@ const PopulatedMs = start + 10*minute
 
 // Populate brings an empty store to a state with one of everything: tasks that
 // are due, held, disabled and deleted, versions, a skipped stretch, and
-// instances that are waiting, running, retried, late and ended in every way.
+// instances that are waiting, running, retried by themselves and by hand, marked,
+// late and ended in every way.
 // All invariants hold in it. The store's clock should be at PopulatedMs.
 func Populate(t testing.TB, s Store) {
 	f := &fixture{TB: t, Store: s, ctx: t.Context(), nowMs: start}
@@ -44,6 +45,11 @@ func Populate(t testing.TB, s Store) {
 	_, err := f.Trigger(f.ctx, ax.Trigger{ObjectID: f.object("gone").ID, UID: "u1", DueMs: f.nowMs, NowMs: f.nowMs, Who: "bob"})
 	f.ok(err)
 	f.apply(f.remove(f.object("gone")))
+	_, err = f.Retry(f.ctx, ax.Retry{InstanceID: 2, NowMs: f.nowMs, Who: "bob"})
+	f.ok(err)
+	f.ok(f.Mark(f.ctx, ax.Mark{InstanceID: 3, Verdict: ax.VerdictSkipped, Reason: "done by hand", NowMs: f.nowMs, Who: "bob"}))
+	_, err = f.Trigger(f.ctx, ax.Trigger{ObjectID: a.ID, UID: "u2", DueMs: f.nowMs, NowMs: f.nowMs, Who: "bob", Key: "k1"})
+	f.ok(err)
 	g := f.firing(a)
 	f.nowMs = PopulatedMs
 	g.NowMs, g.LastSlotMs, g.NextMs, g.Starts = PopulatedMs, PopulatedMs, PopulatedMs+minute, nil

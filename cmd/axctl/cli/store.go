@@ -127,7 +127,8 @@ func (c *call) gc(ctx context.Context, a gcArgs) (gcResult, error) {
 	}
 	defer s.Close()
 	r := gcResult{beforeMs: c.nowMs() - a.retain.Milliseconds(), last: a.last}
-	err = s.Prune(ctx, ax.PruneQuery{EndedByMs: r.beforeMs, KeepLast: a.last}, func(n ax.Pruned) error {
+	q := ax.PruneQuery{EndedByMs: r.beforeMs, KeepLast: a.last, KeysByMs: c.nowMs() - ax.TriggerKeyMs}
+	err = s.Prune(ctx, q, func(n ax.Pruned) error {
 		r.deleted = r.deleted.Plus(n)
 		return pause(ctx, gcPause)
 	})
@@ -153,6 +154,6 @@ func (r gcResult) json() document {
 	d := r.deleted
 	return document{
 		"ended_before": stamp(r.beforeMs, nil), "ended_before_ms": r.beforeMs, "retain_last": r.last,
-		"instances": d.Instances, "attempts": d.Attempts, "transitions": d.Transitions, "skipped_stretches": d.Stretches,
+		"instances": d.Instances, "attempts": d.Attempts, "transitions": d.Transitions, "skipped_stretches": d.Stretches, "trigger_keys": d.Keys,
 	}
 }
