@@ -16,8 +16,11 @@ func (e *explainer) fired(l ax.Life) {
 	born := fmt.Sprintf("instance %d", l.ID)
 	if l.Kind == ax.InstanceSchedule {
 		born = fmt.Sprintf("instance %d, %s after it was due", l.ID, ax.Duration(late).Rough())
-	} else if i := slices.IndexFunc(l.Transitions, func(t ax.Transition) bool { return t.Cause == ax.CauseTrigger }); i >= 0 {
+	} else if i := slices.IndexFunc(l.Transitions, func(t ax.Transition) bool { return t.Cause == ax.CauseTrigger || t.Cause == ax.CauseRetryOf }); i >= 0 {
 		born = fmt.Sprintf("instance %d, by %s at %s", l.ID, l.Transitions[i].Actor, e.at(l.Transitions[i].AtMs))
+	}
+	if of := l.RetryOf(); of != 0 {
+		born += fmt.Sprintf(", a retry of instance %d", of)
 	}
 	e.yes("Was it claimed?", born)
 	switch {
@@ -29,6 +32,22 @@ func (e *explainer) fired(l ax.Life) {
 		e.ended(l)
 	}
 	e.settle(Answer{Code: NoRecord, Text: e.life(l.InstanceRow)}) // every case above has settled it
+	e.inHindsight(l)
+}
+
+// inHindsight tells what people did to an instance when it had ended. It adds to
+// the answer, whichever that is.
+func (e *explainer) inHindsight(l ax.Life) {
+	if t, ok := cause(l, ax.CauseMark); ok && l.Verdict != ax.VerdictNone {
+		what := fmt.Sprintf("by %s at %s: %s", t.Actor, e.at(t.AtMs), line(t.Detail))
+		e.yes("Was it marked?", what)
+		e.Answer.Text += fmt.Sprintf(" It was marked %s.", what)
+	}
+	if n := len(l.RetriedBy); n > 0 {
+		last := fmt.Sprintf("as instance %d", l.RetriedBy[n-1])
+		e.yes("Was it retried by hand?", last)
+		e.Answer.Text += fmt.Sprintf(" It was retried %s; axctl why %d tells how that went.", last, l.RetriedBy[n-1])
+	}
 }
 
 // cause returns the last entry of a life line with a cause.
@@ -46,6 +65,7 @@ func (e *explainer) ended(l ax.Life) {
 	life := e.life(l.InstanceRow)
 	look := fmt.Sprintf("axctl instance %d tells its life", l.ID)
 	logs := fmt.Sprintf("axctl logs %d shows what it printed", l.ID)
+	again := fmt.Sprintf("axctl retry %d runs it again", l.ID)
 	if l.HandedMs != 0 {
 		e.yes("Was it started?", "attempt %d, handed to %s at %s", l.Attempt, l.Host, e.at(l.HandedMs))
 	}
@@ -77,14 +97,14 @@ func (e *explainer) ended(l ax.Life) {
 	case l.Status == ax.StatusTimeout:
 		v := e.versionNamed(l.Version)
 		a.Code, a.Text = TimedOut, fmt.Sprintf("Instance %d took longer than its timeout of %s %s and was stopped at %s.", l.ID, v.spec.Timeout, tries, e.at(l.EndedMs))
-		a.Remedy = logs + "; timeout gives it more"
+		a.Remedy = logs + "; timeout gives it more; " + again
 	default:
 		class := ""
 		if l.ErrorClass != "" && l.ErrorClass != ax.ClassFailed {
 			class = " (" + string(l.ErrorClass) + ")"
 		}
 		a.Code, a.Text = Failed, fmt.Sprintf("Instance %d failed%s %s at %s: %s.", l.ID, class, tries, e.at(l.EndedMs), line(cmp.Or(l.Error, "it gave no error")))
-		a.Remedy = logs
+		a.Remedy = logs + "; " + again
 	}
 	e.no("Did it succeed?", life, a)
 }

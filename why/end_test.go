@@ -35,6 +35,21 @@ var endCauses = []cause{
 		"Instance 1 failed in its only attempt at Mon 2026-11-30 12:00:03 +00:00: exit code 3.",
 	},
 	{
+		"failed, retried and marked", func(w *world) {
+			w.apply(task())
+			w.fire("2026-11-30T12:00:00Z")
+			w.finish(1, "2026-11-30T12:00:03Z", badly(ax.StatusFailed, ax.ClassFailed, "exit code 3"))
+			w.at("2026-11-30T12:10:00Z")
+			_, err := w.store.Retry(w.t.Context(), ax.Retry{InstanceID: 1, NowMs: w.nowMs, Who: "bob"})
+			w.check(err)
+			w.check(w.store.Mark(w.t.Context(), ax.Mark{
+				InstanceID: 1, Verdict: ax.VerdictSuccess, Reason: "by hand", NowMs: w.nowMs, Who: "bob",
+			}))
+		}, "2026-11-30T12:00:00Z", why.Failed,
+		"Instance 1 failed in its only attempt at Mon 2026-11-30 12:00:03 +00:00: exit code 3. " +
+			"It was marked by bob at Mon 2026-11-30 12:10 +00:00: success: by hand. It was retried as instance 2; axctl why 2 tells how that went.",
+	},
+	{
 		"timeout", func(w *world) {
 			w.apply(task())
 			w.fire("2026-11-30T12:00:00Z")

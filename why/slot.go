@@ -45,7 +45,8 @@ func (e *explainer) instant() {
 // to the answer, whichever that is.
 func (e *explainer) byHand() {
 	for _, in := range e.Around {
-		if in.Kind == ax.InstanceManual && (e.Slot == nil || in.ID != e.Slot.ID) {
+		told := e.Slot != nil && (in.ID == e.Slot.ID || in.RetryOf() == e.Slot.ID)
+		if in.Kind == ax.InstanceManual && !told {
 			e.yes("Was it started by hand then?", e.life(in))
 			e.Answer.Text += fmt.Sprintf(" Instance %d, due %s, was started by hand (%s).", in.ID, e.at(in.DueMs), e.state(in))
 			return

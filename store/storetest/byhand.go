@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/axctl/ax"
 )
@@ -149,6 +150,21 @@ func testTriggerKey(f *fixture) {
 			f.Errorf("%s gives the first instance", name)
 		}
 	}
+	var group sync.WaitGroup
+	at := make([]ax.Ref, 8)
+	errs := make([]error, len(at))
+	for i := range at {
+		group.Go(func() {
+			u := t
+			u.UID, u.Key = fmt.Sprint("at once ", i), "at once"
+			at[i], errs[i] = f.Trigger(f.ctx, u)
+		})
+	}
+	group.Wait()
+	for i := range at {
+		f.ok(errs[i])
+		equal(f, "one of many at once", at[i], at[0])
+	}
 	later := trigger("u7", func(u *ax.Trigger) { u.NowMs += ax.TriggerKeyMs })
 	if later.ID == first.ID {
 		f.Error("the key is known for over 30 days")
@@ -170,6 +186,6 @@ func testTriggerKey(f *fixture) {
 	f.fails(err, ax.ErrNotFound)
 	var sum ax.Pruned
 	f.ok(f.Prune(f.ctx, ax.PruneQuery{KeysByMs: f.nowMs}, func(n ax.Pruned) error { sum = sum.Plus(n); return nil }))
-	equal(f, "deleted", sum, ax.Pruned{Keys: 2}) // load-8 of a, load-7 of b
+	equal(f, "deleted", sum, ax.Pruned{Keys: 3}) // load-8 and "at once" of a, load-7 of b
 	equal(f, "a key that stays", trigger("w1", func(u *ax.Trigger) { u.Key = "load-9" }), born)
 }

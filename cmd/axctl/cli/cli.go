@@ -98,7 +98,7 @@ func (c *call) root() *cobra.Command {
 			"Exit codes: 0 done; 1 error; 2 there are changes (-detailed-exitcode), or fmt cannot\n" +
 			"parse; 3 findings (fmt -check, doctor); 4 denied by a guard; 5 the plan is stale or from\n" +
 			"another store; 6 the store's writer was not to be had; 7 declined, or nobody to ask;\n" +
-			"8 trigger -wait: no success; 130, 143 interrupted: nothing was changed unless it says\n" +
+			"8 -wait: no success; 130, 143 interrupted: nothing was changed unless it says\n" +
 			"\"committed\".",
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -148,6 +148,8 @@ func commands() []func(*call) *cobra.Command {
 		historyCommand,
 		whyCommand,
 		triggerCommand,
+		retryCommand,
+		markCommand,
 		instancesCommand,
 		instanceCommand,
 		logsCommand,

@@ -19,7 +19,7 @@ const (
 	ExitStale       = 5   // the plan is stale or from another store
 	ExitBusy        = 6   // the writer was not to be had in time
 	ExitDeclined    = 7   // the person said no, or there was no terminal to ask on
-	ExitNotSuccess  = 8   // trigger -wait: it did not end in success
+	ExitNotSuccess  = 8   // -wait: it did not end in success
 	ExitInterrupted = 130 // SIGINT
 	ExitTerminated  = 143 // SIGTERM
 )

@@ -129,7 +129,7 @@ func happenings(l ax.Life) []happening {
 // its end.
 func endsAttempt(cause ax.Cause) bool {
 	switch cause {
-	case ax.CauseCancel, ax.CauseReplaced, ax.CauseOverlap, ax.CauseTimeout, ax.CauseDeleted, ax.CauseDisabled, ax.CauseTrigger, ax.CauseNotAccepted:
+	case ax.CauseCancel, ax.CauseReplaced, ax.CauseOverlap, ax.CauseTimeout, ax.CauseDeleted, ax.CauseDisabled, ax.CauseTrigger, ax.CauseRetryOf, ax.CauseNotAccepted:
 		return true
 	default:
 		return false
@@ -197,6 +197,15 @@ func (r instanceResult) human(s *screen) {
 	s.line("  stack       %s", clean(l.Stack))
 	s.line("  kind        %s", l.Kind)
 	s.line("  due         %s", s.at(l.DueMs, r.zone))
+	if of := l.RetryOf(); of != 0 {
+		s.line("  retry of    instance %d", of)
+	}
+	if len(l.RetriedBy) > 0 {
+		s.line("  retried by  instance %s", idList(l.RetriedBy))
+	}
+	if l.Verdict != ax.VerdictNone {
+		s.line("  verdict     %s", l.Verdict)
+	}
 	if l.HandedMs != 0 || l.Status == ax.StatusDispatched {
 		s.line("  batch no    %s", ax.BatchNo(r.incarnation, l.ID, l.Attempt))
 	}
@@ -239,6 +248,15 @@ func (r instanceResult) human(s *screen) {
 	}
 }
 
+// idList writes ids with commas between.
+func idList(ids []int64) string {
+	var words []string
+	for _, id := range ids {
+		words = append(words, strconv.FormatInt(id, 10))
+	}
+	return strings.Join(words, ", ")
+}
+
 // offset shows a distance in time with its sign.
 func offset(ms int64) string {
 	if ms < 0 {
@@ -249,6 +267,7 @@ func offset(ms int64) string {
 
 func (r instanceResult) json() document {
 	doc := instanceJSON(r.life.InstanceRow, r.incarnation, r.zone)
+	doc["retried_by"] = append([]int64{}, r.life.RetriedBy...)
 	doc["cancel_by"] = orNil(r.life.CancelBy)
 	doc["output_bytes"] = r.life.OutputBytes
 	doc["outputs"] = orNull(r.life.Outputs)

@@ -173,12 +173,16 @@ func (r instancesResult) table(s *screen) {
 	}
 }
 
-// statusWord is a status with its reason, if it has one.
+// statusWord is a status with its reason and a person's verdict, if it has them.
 func statusWord(in ax.Instance) string {
-	if in.Reason == ax.ReasonNone {
-		return string(in.Status)
+	word := string(in.Status)
+	if in.Reason != ax.ReasonNone {
+		word = fmt.Sprintf("%s (%s)", in.Status, in.Reason)
 	}
-	return fmt.Sprintf("%s (%s)", in.Status, in.Reason)
+	if in.Verdict != ax.VerdictNone {
+		word += ", marked " + string(in.Verdict)
+	}
+	return word
 }
 
 // firstLine cuts an error text to what fits a table.
@@ -222,7 +226,7 @@ func counted(slots int) any {
 	return slots
 }
 
-// instanceJSON is an instance as scripts see it. The last five keys belong to
+// instanceJSON is an instance as scripts see it. The last three keys belong to
 // what is not built yet; they are there, so that scripts need not ask.
 func instanceJSON(in ax.InstanceRow, incarnation string, zone *time.Location) document {
 	doc := document{
@@ -230,7 +234,7 @@ func instanceJSON(in ax.InstanceRow, incarnation string, zone *time.Location) do
 		"status": in.Status, "reason": orNil(in.Reason), "attempt": in.Attempt, "batch_no": nil,
 		"host": orNil(in.Host), "executor": orNil(in.Executor),
 		"error": orNil(in.Error), "error_class": orNil(in.ErrorClass), "last_error": orNil(in.LastError), "output_dropped": in.OutputDropped,
-		"verdict": nil, "run_id": nil, "retry_of": nil, "shard_index": nil, "shard_count": nil,
+		"verdict": orNil(in.Verdict), "retry_of": idOrNil(in.RetryOf()), "run_id": nil, "shard_index": nil, "shard_count": nil,
 	}
 	if in.HandedMs != 0 || in.Status == ax.StatusDispatched {
 		doc["batch_no"] = ax.BatchNo(incarnation, in.ID, in.Attempt)
@@ -242,6 +246,14 @@ func instanceJSON(in ax.InstanceRow, incarnation string, zone *time.Location) do
 		doc[key], doc[key+"_ms"] = stamp(ms, zone), stampMs(ms)
 	}
 	return doc
+}
+
+// idOrNil writes an id that is none as null.
+func idOrNil(id int64) any {
+	if id == 0 {
+		return nil
+	}
+	return id
 }
 
 // orNil writes an empty text as null.

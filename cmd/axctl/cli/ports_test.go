@@ -118,6 +118,8 @@ func TestStoreThatCannotBeOpened(t *testing.T) {
 		{"instance", "1"},
 		{"logs", "1"},
 		{"cancel", "1"},
+		{"retry", "1"},
+		{"mark", "1", "success", "-reason", "r"},
 		{"pause", "task.a", "-reason", "r"},
 		{"resume", "task.a"},
 		{"status"},

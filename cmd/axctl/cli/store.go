@@ -147,6 +147,9 @@ func (r gcResult) human(s *screen) {
 	s.line("Deleted %s that ended before %s, with %s and %s.", plural(int(d.Instances), "instance"),
 		s.at(r.beforeMs, nil), plural(int(d.Attempts), "earlier attempt"), plural(int(d.Transitions), "transition"))
 	s.line("Deleted stretches of skipped slots: %d.", d.Stretches)
+	if d.Keys > 0 {
+		s.line("Deleted keys of triggers: %d, made over 30 days ago.", d.Keys)
+	}
 	s.line("The newest %d of each task are kept.", r.last)
 }
 
