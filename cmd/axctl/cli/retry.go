@@ -66,7 +66,7 @@ func (c *call) retry(ctx context.Context, a retryArgs) error {
 			Detail:   "Nothing was changed. Declare it again and apply; then it can be retried.",
 		}
 	case errors.Is(err, ax.ErrConflict):
-		return notEnded(old, fmt.Sprintf("axctl cancel %d ends it; what it does not manage it retries by itself.", a.id))
+		return notEnded(old, fmt.Sprintf("It retries by itself as its retry block says; axctl cancel %d ends it.", a.id))
 	case err != nil:
 		return fmt.Errorf("retry instance %d: %w", a.id, err)
 	}
