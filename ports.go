@@ -194,6 +194,7 @@ type TaskVersion struct {
 // Claims is what turns due slots into instances.
 type Claims interface {
 	Specs
+	Rewinds
 	// DueTasks returns the tasks that can fire (enabled, not held, not
 	// deleted) and whose next_fire_time is at or before untilMs, soonest
 	// first, at most limit, starting after the cursor (zero: from the start).
@@ -204,7 +205,8 @@ type Claims interface {
 	ReloadTasks(ctx context.Context, ids []int64) ([]DueTask, error)
 	// Claim accounts for due slots: per firing it compares and sets the task
 	// row and writes instances and skipped stretches, all firings in one
-	// transaction. A firing whose compare fails is Lost and writes nothing.
+	// transaction. A firing whose compare fails, or of which a slot has an
+	// instance, is Lost and writes nothing.
 	Claim(ctx context.Context, firings []Firing) ([]Claimed, error)
 	// EndingHolds returns tasks whose hold ends at or before untilMs.
 	EndingHolds(ctx context.Context, untilMs int64) ([]HeldTask, error)
@@ -277,6 +279,10 @@ type Claimed struct {
 	Lost        bool  // somebody else moved the row: reload the task
 	LockVersion int64 // the row's new one
 	Born        []Born
+	// Used is set on a lost firing whose row was as expected: the slots among
+	// its starts and in its stretches that have an instance already, in due
+	// order. They run at no other time, so the firing must leave them out.
+	Used []int64
 }
 
 // Born is a new instance. Status is dispatched, pending or skipped.

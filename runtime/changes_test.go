@@ -108,34 +108,6 @@ func TestHoldKeepsWaiting(t *testing.T) {
 	})
 }
 
-// The clock goes two hours forward and back (B038, what this issue builds): one
-// catch-up, no storm, no second use of a slot, and no silence after.
-func TestClockForwardAndBack(t *testing.T) {
-	simulate(t, func(w *world) {
-		var offset atomic.Int64
-		w.cfg.Now = func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
-		w.apply("a", taskSpec())
-		w.boot()
-		w.until("00:03:30")
-		offset.Store(int64(2 * time.Hour))
-		w.pass(20 * time.Second)
-		rows := w.rows("a")
-		if n := len(rows); n != 4 || clock(rows[3].DueMs) != "02:03:00" {
-			t.Fatalf("%d instances after the step", n)
-		}
-		w.pass(time.Minute)
-		offset.Store(0)
-		w.pass(time.Minute)
-		seen := map[int64]bool{}
-		for _, r := range w.rows("a") {
-			if seen[r.DueMs] {
-				t.Errorf("slot %s twice", clock(r.DueMs))
-			}
-			seen[r.DueMs] = true
-		}
-	})
-}
-
 // A clock that is set forward ends nobody's time: what runs goes on.
 func TestClockForwardIsNoTimeout(t *testing.T) {
 	simulate(t, func(w *world) {

@@ -125,6 +125,7 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	made := time.Now()
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -154,7 +155,8 @@ func New(cfg Config) (*Engine, error) {
 		Places: e.dispatcher,
 		Host:   cfg.Host, Boot: cfg.Boot,
 		Tick: cfg.Tick, Scan: cfg.Scan, Horizon: cfg.Horizon,
-		Now: cfg.Now, Log: parts.With("component", "claim"), Registerer: cfg.Registerer,
+		Now: cfg.Now, Elapsed: func() time.Duration { return time.Since(made) },
+		Log: parts.With("component", "claim"), Registerer: cfg.Registerer,
 		OnSkipped: e.onSkipped,
 	})
 	return e, nil

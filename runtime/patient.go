@@ -112,6 +112,15 @@ func (p patientClaims) EndingHolds(ctx context.Context, untilMs int64) ([]ax.Hel
 	return retry(ctx, p.outage, "read holds", func() ([]ax.HeldTask, error) { return p.Claims.EndingHolds(ctx, untilMs) })
 }
 
+func (p patientClaims) ScheduledTasks(ctx context.Context, afterID int64, limit int) ([]ax.ScheduledTask, error) {
+	return retry(ctx, p.outage, "read tasks", func() ([]ax.ScheduledTask, error) { return p.Claims.ScheduledTasks(ctx, afterID, limit) })
+}
+
+// Rewind may be repeated: a row that was set back is not as expected.
+func (p patientClaims) Rewind(ctx context.Context, rs []ax.Rewind) ([]bool, error) {
+	return retry(ctx, p.outage, "set tasks back", func() ([]bool, error) { return p.Claims.Rewind(ctx, rs) })
+}
+
 func (p patientClaims) Claim(ctx context.Context, firings []ax.Firing) ([]ax.Claimed, error) {
 	claimed, err := p.Claims.Claim(ctx, firings)
 	p.note("claim", err)

@@ -48,34 +48,43 @@ func simulate(t *testing.T, body func(w *world)) {
 	t.Parallel()
 	folder := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		st := memory.New(time.Now)
-		w := &world{t: t, store: st, faults: &faults{Store: st}, exec: newExecutors()}
-		info, err := st.Info(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.cfg = runtime.Config{
-			Claims: w.faults, Dispatches: w.faults, Cancels: w.faults, Watcher: w.faults,
-			Host: "h1", Incarnation: info.Incarnation,
-			JournalPath: filepath.Join(folder, "reports"),
-			Log:         slog.New(slog.NewTextHandler(&w.log, nil)),
-			OnEvent: func(e runtime.Event) {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				w.events = append(w.events, e)
-			},
-		}
-		defer func() {
-			if w.engine != nil {
-				w.kill()
-			}
-			w.verify()
-			if t.Failed() {
-				t.Log(w.log.String())
-			}
-		}()
+		w := newWorld(t, folder)
+		defer w.end()
 		body(w)
 	})
+}
+
+// newWorld makes a world inside a bubble.
+func newWorld(t *testing.T, folder string) *world {
+	st := memory.New(time.Now)
+	w := &world{t: t, store: st, faults: &faults{Store: st}, exec: newExecutors()}
+	info, err := st.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.cfg = runtime.Config{
+		Claims: w.faults, Dispatches: w.faults, Cancels: w.faults, Watcher: w.faults,
+		Host: "h1", Incarnation: info.Incarnation,
+		JournalPath: filepath.Join(folder, "reports"),
+		Log:         slog.New(slog.NewTextHandler(&w.log, nil)),
+		OnEvent: func(e runtime.Event) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.events = append(w.events, e)
+		},
+	}
+	return w
+}
+
+// end kills what runs and checks the store.
+func (w *world) end() {
+	if w.engine != nil {
+		w.kill()
+	}
+	w.verify()
+	if w.t.Failed() {
+		w.t.Log(w.log.String())
+	}
 }
 
 // boot starts an engine as a fresh axd would.

@@ -42,8 +42,10 @@ type Config struct {
 
 	Tick, Scan, Horizon time.Duration
 	Now                 func() time.Time
-	Log                 *slog.Logger
-	Registerer          prometheus.Registerer
+	// Elapsed is a clock that nobody sets, from any start.
+	Elapsed    func() time.Duration
+	Log        *slog.Logger
+	Registerer prometheus.Registerer
 
 	// OnSkipped is told of slots that do not run, from the claimer's goroutine:
 	// a row (slots is 1), or a stretch of slots that ends with ref.DueMs (ref.ID
@@ -80,7 +82,9 @@ type Claimer struct {
 	// quarantined tasks are not claimed while their row stays at this
 	// lock_version.
 	quarantined map[int64]int64
-	lastMs      int64
+	lastMs      int64         // of the wall clock, at the last wake
+	elapsed     time.Duration // of the other clock, then
+	rewind      rewind
 	failures    int  // claims in a row whose outcome is unknown
 	faulty      bool // reads fail, which is told
 }
@@ -100,7 +104,7 @@ func New(cfg Config) *Claimer {
 	c := &Claimer{
 		cfg: cfg, wake: make(chan struct{}, 1), drain: make(chan struct{}),
 		metrics: newMetrics(cfg.Registerer), versions: newVersions(cfg.Store),
-		quarantined: map[int64]int64{},
+		quarantined: map[int64]int64{}, elapsed: cfg.Elapsed(), rewind: rewind{under: true},
 	}
 	c.reset(cfg.Now().UnixMilli())
 	return c
@@ -165,12 +169,7 @@ func (c *Claimer) Drain() {
 // runOnce claims what is due now, live slots first, and reads a page of the scan
 // under way. It returns how long nothing else is to be done.
 func (c *Claimer) runOnce(ctx context.Context) (time.Duration, error) {
-	now := c.nowMs()
-	if now < c.lastMs-1000 {
-		c.cfg.Log.Warn("the clock went back; all tasks are read again", "ms", c.lastMs-now)
-		c.reset(now)
-	}
-	c.lastMs = now
+	now := c.readClock()
 	if err := c.scanPage(ctx, now); err != nil {
 		return 0, err
 	}
@@ -192,6 +191,9 @@ func (c *Claimer) runOnce(ctx context.Context) (time.Duration, error) {
 	}
 	if len(live) == 0 {
 		if err := c.versions.preload(ctx); err != nil {
+			return 0, err
+		}
+		if err := c.rewindPage(ctx, now); err != nil {
 			return 0, err
 		}
 	}
@@ -354,7 +356,7 @@ func (c *Claimer) untilNext() time.Duration {
 		next = min(next, c.backlog[0].NextMs)
 	}
 	c.stats.oldestMs.Store(next)
-	if c.scan.soon || c.scan.under() || c.versions.wanted() {
+	if c.scan.soon || c.scan.under() || c.rewind.under || c.versions.wanted() {
 		return 0
 	}
 	return time.Duration(max(next-c.nowMs(), 0)) * time.Millisecond

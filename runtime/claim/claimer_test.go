@@ -34,7 +34,10 @@ type bench struct {
 	unknown       int
 	claims        [][]ax.Firing
 	skipped       map[ax.Reason]int
+	offset        time.Duration // of the wall clock
 }
+
+func (b *bench) now() time.Time { return time.Now().Add(b.offset) }
 
 func (b *bench) Reserve(string) bool {
 	if b.places == 0 {
@@ -75,10 +78,11 @@ func onBench(t *testing.T, body func(b *bench)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{Store: memory.New(time.Now), t: t, places: 1 << 20, skipped: map[ax.Reason]int{}}
+		made := time.Now()
 		b.c = New(Config{
 			Store: b, Places: b, Host: "h", Boot: "b",
 			Tick: time.Second, Scan: 5 * time.Second, Horizon: 5 * time.Minute,
-			Now: time.Now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Registerer: prometheus.NewRegistry(),
+			Now: b.now, Elapsed: func() time.Duration { return time.Since(made) }, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Registerer: prometheus.NewRegistry(),
 			OnSkipped: func(_ *ax.TaskVersion, _ ax.Ref, r ax.Reason, n int) { b.skipped[r] += n },
 		})
 		body(b)

@@ -12,6 +12,7 @@ type pick struct {
 	task    *task
 	version *version
 	firing  ax.Firing
+	again   bool // used slots were left out of it
 }
 
 // claim accounts for the due slots of tasks, at most maxSlots a transaction.
@@ -45,7 +46,7 @@ func (c *Claimer) claim(ctx context.Context, tasks []*task, now int64) {
 		if !backlog {
 			c.reserve(&f, v, now)
 		}
-		picks = append(picks, pick{t, v, f})
+		picks = append(picks, pick{task: t, version: v, firing: f})
 		if slots += len(f.Starts) + 1; slots >= maxSlots || t.alone {
 			flush()
 		}
@@ -83,13 +84,18 @@ func (c *Claimer) write(ctx context.Context, picks []pick) {
 	}
 	c.failures = 0
 	var b birth
-	var lost []pick
+	var lost, again []pick
 	for i, p := range picks {
 		p.task.alone = false
 		if claimed[i].Lost {
 			c.metrics.lost.Inc()
 			c.release(p)
-			lost = append(lost, p)
+			if used := claimed[i].Used; len(used) > 0 && !p.again {
+				p.firing, p.again = without(p.firing, used, p.version.timetable), true
+				again = append(again, p)
+			} else {
+				lost = append(lost, p)
+			}
 			continue
 		}
 		c.metrics.won.Inc()
@@ -99,6 +105,7 @@ func (c *Claimer) write(ctx context.Context, picks []pick) {
 		c.born(&b, p, claimed[i].Born)
 	}
 	c.deliver(b)
+	c.write(ctx, again) // slots that ran under a clock that was ahead
 	c.readAgain(ctx, lost)
 	for _, p := range lost {
 		if t := p.task; c.tasks[t.TaskID] == t && t.NextMs == p.firing.ExpectNextMs && t.LockVersion == p.firing.ExpectLockVersion {

@@ -27,7 +27,8 @@ func (c *Claimer) Stats() Stats {
 
 type metrics struct {
 	won, lost, quarantined prometheus.Counter
-	skipped                *prometheus.CounterVec
+	rewound                prometheus.Counter
+	skipped, steps         *prometheus.CounterVec
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -38,12 +39,16 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		won:         counter("ax_claim_won_total", "Firings that were claimed."),
 		lost:        counter("ax_claim_lost_total", "Firings that somebody else had moved."),
 		quarantined: counter("ax_claim_quarantined_total", "Tasks put aside because they cannot be claimed."),
+		rewound:     counter("ax_claim_rewound_total", "Tasks set back because they were ahead of their schedule."),
+		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ax_claim_clock_steps_total", Help: "Steps of the clock over 10 seconds, by direction.",
+		}, []string{"direction"}),
 		skipped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ax_claim_skipped_total", Help: "Slots and stretches of slots that do not run, by reason.",
 		}, []string{"reason"}),
 	}
 	if r != nil {
-		r.MustRegister(m.won, m.lost, m.quarantined, m.skipped)
+		r.MustRegister(m.won, m.lost, m.quarantined, m.rewound, m.steps, m.skipped)
 	}
 	return m
 }

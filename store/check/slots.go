@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/schedule"
@@ -129,7 +130,7 @@ func (c *checker) slots(t *task, known []definition, records iter.Seq2[ax.SlotRe
 			c.find(law, report, t.address, "slot %s is accounted for %s", instant(r.FromMs), what)
 		}
 		if checked && r.Version <= len(known) {
-			c.gap(t, known, last, r.FromMs, r.Version)
+			c.gap(t, known, last, min(r.FromMs, t.reached()), r.Version)
 		}
 		if r.ToMs >= last.ToMs || first {
 			last = r
@@ -147,6 +148,18 @@ func (c *checker) slots(t *task, known []definition, records iter.Seq2[ax.SlotRe
 	return nil
 }
 
+// reached returns up to where slots must be accounted for. A record after that
+// was made while the clock was ahead; the slots before it are still to come.
+func (t *task) reached() int64 {
+	switch {
+	case t.row.NextMs != 0:
+		return t.row.NextMs
+	case t.row.LastSlotMs != 0:
+		return t.row.LastSlotMs + 1
+	}
+	return math.MaxInt64
+}
+
 // gap finds the first slot after the record last and before endMs that the
 // version then in force had, up to version to.
 func (c *checker) gap(t *task, known []definition, last ax.SlotRecord, endMs int64, to int) {
@@ -154,6 +167,9 @@ func (c *checker) gap(t *task, known []definition, last ax.SlotRecord, endMs int
 		d := known[v-1]
 		if d.deleted || d.schedule == nil {
 			continue
+		}
+		if v < to && endMs <= known[to-1].effectiveMs {
+			continue // the clock was ahead when version to was applied: it is in force already
 		}
 		after, until := max(last.ToMs, t.row.CheckedFromMs), endMs
 		if v > last.Version {

@@ -93,11 +93,13 @@ func (s *Store) claim(f ax.Firing) ax.Claimed {
 	}
 	seen := map[int64]bool{}
 	for _, st := range f.Starts {
-		_, taken := s.keys[ax.Ref{DueMs: st.DueMs, TaskID: o.ID, SlotKey: ax.ScheduleSlotKey(st.DueMs)}]
-		if taken || seen[st.DueMs] {
+		if seen[st.DueMs] {
 			return ax.Claimed{Lost: true}
 		}
 		seen[st.DueMs] = true
+	}
+	if used := s.used(f); len(used) > 0 {
+		return ax.Claimed{Lost: true, Used: used}
 	}
 	o.Row.NextMs = f.NextMs
 	o.Row.LastSlotMs = max(o.Row.LastSlotMs, f.LastSlotMs)
@@ -111,6 +113,28 @@ func (s *Store) claim(f ax.Firing) ax.Claimed {
 		s.stretches = append(s.stretches, sk)
 	}
 	return c
+}
+
+// used returns the slots of f that have an instance.
+func (s *Store) used(f ax.Firing) []int64 {
+	var used []int64
+	for _, st := range f.Starts {
+		if _, ok := s.keys[ax.Ref{DueMs: st.DueMs, TaskID: f.TaskID, SlotKey: ax.ScheduleSlotKey(st.DueMs)}]; ok {
+			used = append(used, st.DueMs)
+		}
+	}
+	for ref := range s.keys {
+		if ref.TaskID != f.TaskID || ref.SlotKey != ax.ScheduleSlotKey(ref.DueMs) {
+			continue
+		}
+		for _, sk := range f.Skipped {
+			if ref.DueMs >= sk.FromMs && ref.DueMs <= sk.ToMs {
+				used = append(used, ref.DueMs)
+			}
+		}
+	}
+	slices.Sort(used)
+	return used
 }
 
 // start lets one slot be born as the overlap rule says.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/runtime/rules"
@@ -100,7 +101,7 @@ func claim(t *tx, f ax.Firing, fast bool) (ax.Claimed, error) {
 	if f.ExpectNextMs == 0 {
 		return ax.Claimed{Lost: true}, nil
 	}
-	if fast && len(f.Starts) == 1 && (f.Starts[0].CatchUp || rules.Admit(f.Overlap, 0, 0, 1) == rules.Begin) {
+	if fast && len(f.Starts) == 1 && len(f.Skipped) == 0 && (f.Starts[0].CatchUp || rules.Admit(f.Overlap, 0, 0, 1) == rules.Begin) {
 		st := f.Starts[0]
 		born := ax.Born{Status: ax.StatusPending, Ref: slotRef(f.TaskID, st.DueMs)}
 		active, waiting := 0, 1
@@ -121,9 +122,6 @@ func claim(t *tx, f ax.Firing, fast bool) (ax.Claimed, error) {
 			} else {
 				err = insertWaiting(t, &born.Ref, waitingRow{f.Version, ax.InstanceSchedule, st.DueMs, f.NowMs})
 			}
-			if err == nil {
-				err = insertSkipped(t, f.TaskID, f.Skipped)
-			}
 			return ax.Claimed{LockVersion: f.ExpectLockVersion + 1, Born: []ax.Born{born}}, err
 		}
 	}
@@ -142,9 +140,12 @@ func claimBusy(t *tx, f ax.Firing) (ax.Claimed, error) {
 	if err != nil {
 		return ax.Claimed{}, err
 	}
-	used, err := slotUsed(t, f)
-	if hot == nil || used || err != nil {
+	if hot == nil || err != nil {
 		return ax.Claimed{Lost: true}, err
+	}
+	used, err := usedSlots(t, f)
+	if len(used) > 0 || twice(f.Starts) || err != nil {
+		return ax.Claimed{Lost: true, Used: used}, err
 	}
 	c := ax.Claimed{LockVersion: f.ExpectLockVersion + 1}
 	for _, st := range f.Starts {
@@ -163,18 +164,43 @@ func claimBusy(t *tx, f ax.Firing) (ax.Claimed, error) {
 	return c, insertSkipped(t, f.TaskID, f.Skipped)
 }
 
-// slotUsed reports whether a slot of f has an instance.
-func slotUsed(t *tx, f ax.Firing) (used bool, err error) {
+// twice reports whether a slot is started twice.
+func twice(starts []ax.FiringStart) bool {
 	seen := map[int64]bool{}
-	for _, st := range f.Starts {
-		used = used || seen[st.DueMs]
+	for _, st := range starts {
+		if seen[st.DueMs] {
+			return true
+		}
 		seen[st.DueMs] = true
-		err := t.query(func(*row) error { used = true; return nil },
-			`SELECT 1 FROM instance WHERE due_ms = ?1 AND task_id = ?2 AND slot_key = 's:' || ?1`, st.DueMs, f.TaskID)
+	}
+	return false
+}
+
+// usedSlots returns the slots of f that have an instance, in due order. In a
+// stretch it steps from one instant that any task has an instance for to the
+// next, since the key has no order by task; a stretch is a time when little ran.
+func usedSlots(t *tx, f ax.Firing) ([]int64, error) {
+	var used []int64
+	add := func(r *row) error { used = append(used, r.int64()); return nil }
+	for _, st := range f.Starts {
+		err := t.query(add, `SELECT due_ms FROM instance WHERE due_ms = ?1 AND task_id = ?2 AND slot_key = 's:' || ?1`, st.DueMs, f.TaskID)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 	}
+	for _, sk := range f.Skipped {
+		err := t.query(add, `WITH RECURSIVE at(ms) AS (
+				SELECT MIN(due_ms) FROM instance WHERE due_ms >= ?1 AND due_ms <= ?2
+				UNION ALL
+				SELECT (SELECT MIN(due_ms) FROM instance WHERE due_ms > at.ms AND due_ms <= ?2) FROM at WHERE at.ms IS NOT NULL)
+			SELECT ms FROM at WHERE ms IS NOT NULL
+				AND EXISTS (SELECT 1 FROM instance WHERE due_ms = ms AND task_id = ?3 AND slot_key = 's:' || ms)`,
+			sk.FromMs, sk.ToMs, f.TaskID)
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(used)
 	return used, nil
 }
 

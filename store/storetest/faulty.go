@@ -156,6 +156,16 @@ func (f *Faulty) Claim(ctx context.Context, firings []ax.Firing) ([]ax.Claimed, 
 	return answer(ctx, f, "Claim", func() ([]ax.Claimed, error) { return f.Store.Claim(ctx, firings) })
 }
 
+// ScheduledTasks implements ax.Rewinds.
+func (f *Faulty) ScheduledTasks(ctx context.Context, afterID int64, limit int) ([]ax.ScheduledTask, error) {
+	return answer(ctx, f, "ScheduledTasks", func() ([]ax.ScheduledTask, error) { return f.Store.ScheduledTasks(ctx, afterID, limit) })
+}
+
+// Rewind implements ax.Rewinds.
+func (f *Faulty) Rewind(ctx context.Context, rs []ax.Rewind) ([]bool, error) {
+	return answer(ctx, f, "Rewind", func() ([]bool, error) { return f.Store.Rewind(ctx, rs) })
+}
+
 // EndingHolds implements ax.Claims.
 func (f *Faulty) EndingHolds(ctx context.Context, untilMs int64) ([]ax.HeldTask, error) {
 	return answer(ctx, f, "EndingHolds", func() ([]ax.HeldTask, error) { return f.Store.EndingHolds(ctx, untilMs) })

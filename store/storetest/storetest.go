@@ -56,6 +56,7 @@ func Run(t *testing.T, open Open) {
 		{"overlap", testOverlap},
 		{"overlap spares a retry", testOverlapRetry},
 		{"catch-up and stretches", testCatchUp},
+		{"rewind after a clock that was ahead", testRewind},
 		{"hand over", testDispatch},
 		{"pending", testPending},
 		{"reports in every order", testFinishOrders},

@@ -116,3 +116,37 @@ func TestStatusAndDoctorSeeAxd(t *testing.T) {
 	w.wants(out, "FAIL   axd: no axd runs on this store", "ok     overdue tasks")
 	w.wants(w.run(0, "trigger", "task.a"), "No axd is running")
 }
+
+// A task that a clock ahead has left waiting is a finding, and what axd will do.
+func TestDoctorTellsTasksAhead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hello("0 * * * *", "a")
+	w.run(0, "apply", "-auto-approve")
+	right := w.now
+	w.now = w.now.Add(4 * time.Hour)
+	objects, err := w.store.Objects(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, hour := objects[0], time.Hour.Milliseconds()
+	last := w.now.UnixMilli() / hour * hour
+	_, err = w.store.Claim(t.Context(), []ax.Firing{{
+		TaskID: o.ID, Version: o.Version, ExpectNextMs: o.Row.NextMs, ExpectLockVersion: o.Row.LockVersion,
+		NextMs: last + hour, LastSlotMs: last, NowMs: w.now.UnixMilli(), Overlap: ax.OverlapQueue,
+		Starts:  []ax.FiringStart{{DueMs: last, CatchUp: true}},
+		Skipped: []ax.SkippedStretch{{TaskID: o.ID, FromMs: o.Row.NextMs, ToMs: last - hour, Slots: 3, Reason: ax.ReasonMisfire, Version: o.Version}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.wants(w.run(3, "doctor"), "ok     tasks ahead of their schedule")
+	w.now = right
+	w.wants(w.run(3, "doctor"), "FAIL   tasks ahead of their schedule: task.a waits for Mon 2026-11-30 20:00 +00:00, and its schedule says Mon 2026-11-30 16:00 +00:00",
+		"start axd: it sets the task back when it starts")
+	release := w.lock()
+	w.wants(w.run(3, "doctor"), "if this stays, restart axd")
+	release()
+	w.now = right.Add(-48 * time.Hour)
+	w.wants(w.run(3, "doctor"), "over a day ahead of the clock")
+}

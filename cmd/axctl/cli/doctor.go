@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/runtime/rules"
 	"github.com/axctl/ax/schedule"
 	"github.com/axctl/ax/store/check"
 )
@@ -90,6 +91,7 @@ func (c *call) doctor(ctx context.Context) (doctorResult, error) {
 	r.add("axd", c.daemonFindings(all, live, running))
 	r.add("overdue tasks", overdueFindings(all, c.nowMs(), running))
 	r.add("definitions", definitionFindings(all))
+	r.add("tasks ahead of their schedule", aheadFindings(all, c.nowMs(), running))
 	r.add("disk space", c.diskFindings(live))
 	r.add("time zone data", tzdataFindings(info, live))
 	for _, t := range all {
@@ -144,6 +146,41 @@ func definitionFindings(all []task) []finding {
 			found = append(found, finding{
 				What:   err.Error(),
 				Remedy: "mend it in the configuration and apply",
+			})
+		}
+	}
+	return found
+}
+
+// aheadFindings tells tasks that wait for longer than their schedule says, as a
+// clock that was ahead leaves them. One whose rule has other zone data is told
+// by the plan.
+func aheadFindings(all []task, nowMs int64, running bool) []finding {
+	remedy := "start axd: it sets the task back when it starts"
+	if running {
+		remedy = "axd sets tasks back when it starts and after a step of the clock: if this stays, restart axd"
+	}
+	var found []finding
+	for _, t := range all {
+		times, err := t.timetable()
+		if err != nil || t.Row.Fingerprint != "" && t.Row.Fingerprint != times.Fingerprint() {
+			continue
+		}
+		row := ax.ScheduledTask{
+			DueTask: ax.DueTask{NextMs: t.Row.NextMs, LastSlotMs: t.Row.LastSlotMs}, Enabled: t.Row.Enabled,
+		}
+		next, _, ahead := rules.Rewind(times, row, nowMs)
+		switch {
+		case t.Row.LastSlotMs > nowMs+rules.MaxAhead:
+			found = append(found, finding{
+				What: fmt.Sprintf("%s has accounted for its slots up to %s, over a day ahead of the clock, and waits until then",
+					t.Address(), when(t.Row.LastSlotMs, t.Zone)),
+				Remedy: "check the clock of this machine; if it is right and was ahead, give the task another name and apply",
+			})
+		case ahead && t.Row.Enabled:
+			found = append(found, finding{
+				What:   fmt.Sprintf("%s waits for %s, and its schedule says %s", t.Address(), when(t.Row.NextMs, t.Zone), when(next, t.Zone)),
+				Remedy: remedy,
 			})
 		}
 	}
