@@ -128,6 +128,12 @@ func TestSoundStores(t *testing.T) {
 	}{
 		{"fired twice", func(*rows) {}},
 		{"a backlog in a stretch", func(r *rows) { r.stretch(start+3*minute, start+9*minute, 1); r.next(start + 10*minute) }},
+		{"slots used ahead of their time", func(r *rows) { r.success(3, start+8*minute, 1); r.success(4, start+9*minute, 1) }},
+		{"a version applied while the clock was ahead", func(r *rows) {
+			r.version("2m", start+60*minute)
+			r.success(3, start+4*minute, 2)
+			r.next(start + 6*minute)
+		}},
 		{"retention took the first", func(r *rows) {
 			r.slots, r.instances = r.slots[1:], r.instances[1:]
 			r.objects[0].Row.CheckedFromMs = start + minute
@@ -200,6 +206,7 @@ func TestFindings(t *testing.T) {
 		says      string
 	}{
 		{"a slot twice", func(r *rows) { r.success(3, start+2*minute, 1) }, 1, "task.a", "two instances"},
+		{"a slot lost before one used ahead of its time", func(r *rows) { r.success(3, start+9*minute, 1); r.next(start + 4*minute) }, 6, "task.a", "neither an instance"},
 		{"an unknown task", func(r *rows) { r.instances[1].TaskID = 9 }, 2, "instance 2", "task 9"},
 		{"an unknown version", func(r *rows) { r.instances[1].Version = 5 }, 2, "instance 2", "version 5"},
 		{"a deletion's instance", func(r *rows) {
