@@ -26,8 +26,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is a host with a store. Its clock is the bubble's.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	store  *memory.Store
+	audit  ax.Auditor // what is checked at the end
 	faults *faults
 	exec   *executors
 	cfg    runtime.Config
@@ -48,23 +49,7 @@ func simulate(t *testing.T, body func(w *world)) {
 	t.Parallel()
 	folder := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		st := memory.New(time.Now)
-		w := &world{t: t, store: st, faults: &faults{Store: st}, exec: newExecutors()}
-		info, err := st.Info(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.cfg = runtime.Config{
-			Claims: w.faults, Dispatches: w.faults, Cancels: w.faults, Watcher: w.faults,
-			Host: "h1", Incarnation: info.Incarnation,
-			JournalPath: filepath.Join(folder, "reports"),
-			Log:         slog.New(slog.NewTextHandler(&w.log, nil)),
-			OnEvent: func(e runtime.Event) {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				w.events = append(w.events, e)
-			},
-		}
+		w := newWorld(t, folder)
 		defer func() {
 			if w.engine != nil {
 				w.kill()
@@ -76,6 +61,27 @@ func simulate(t *testing.T, body func(w *world)) {
 		}()
 		body(w)
 	})
+}
+
+func newWorld(t testing.TB, folder string) *world {
+	st := memory.New(time.Now)
+	w := &world{t: t, store: st, audit: st, faults: &faults{Store: st}, exec: newExecutors()}
+	info, err := st.Info(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.cfg = runtime.Config{
+		Claims: w.faults, Dispatches: w.faults, Cancels: w.faults, Watcher: w.faults,
+		Host: "h1", Incarnation: info.Incarnation,
+		JournalPath: filepath.Join(folder, "reports"),
+		Log:         slog.New(slog.NewTextHandler(&w.log, nil)),
+		OnEvent: func(e runtime.Event) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.events = append(w.events, e)
+		},
+	}
+	return w
 }
 
 // boot starts an engine as a fresh axd would.
@@ -117,6 +123,7 @@ func (w *world) kill() {
 	}
 	next := newExecutors()
 	next.play, next.offers, next.sent, next.at, next.jobs = old.play, old.offers, old.sent, old.at, old.jobs
+	next.most = old.most
 	w.exec = next
 }
 
@@ -316,7 +323,7 @@ func (w *world) verify() {
 			w.t.Errorf("batch %s was given to executors %d times", b, n)
 		}
 	}
-	findings, err := check.Check(context.Background(), w.store, time.Now())
+	findings, err := check.Check(context.Background(), w.audit, time.Now())
 	if err != nil {
 		w.t.Error(err)
 	}
