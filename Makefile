@@ -12,11 +12,13 @@ DEMO_FOR ?=
 NAME   ?= all
 ROUNDS ?= 10
 SEED   ?=
+# SEEDS is how many histories make sim tries; with SEED it repeats that one.
+SEEDS  ?= 2000
 BENCH  ?= all
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo check test race fmt bench drill fuzz sizes verify deps
+.PHONY: help build demo check test race fmt bench drill sim fuzz sizes verify deps
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -51,6 +53,10 @@ bench: build ## measure: ratios against a baseline of the same run (BENCH=name f
 drill: build ## break it with real processes and check the store (NAME=, ROUNDS=, SEED=)
 	$(GO) build -trimpath -o $(BIN)/drills ./drills
 	$(BIN)/drills -axd $(BIN)/axd -axctl $(BIN)/axctl -name $(NAME) -rounds $(ROUNDS) $(if $(SEED),-seed $(SEED))
+
+sim: ## random histories of one host with faults, and planted bugs (SEEDS=, SEED=)
+	$(if $(SEED),,$(GO) test -count=1 -v -run '^TestPlantedBugs$$' ./runtime)
+	AX_SIM_SEEDS=$(SEEDS) AX_SIM_SEED=$(SEED) $(GO) test -count=1 -timeout 4h $(if $(SEED),-v) -run '^TestSimulation$$' ./runtime
 
 fuzz: ## fuzz the parsers for FUZZTIME each (default 1m)
 	@for target in $$(grep -rlE '^func Fuzz' --include=*_test.go . | xargs -n1 dirname | sort -u); do \

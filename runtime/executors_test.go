@@ -1,6 +1,8 @@
 package runtime_test
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +18,8 @@ type play struct {
 	// stops is how long its processes outlive its end.
 	stops  time.Duration
 	refuse bool
+	lost   bool          // its executor dies instead of an end
+	again  time.Duration // its end is reported a second time so much later
 }
 
 // executors is a fake of the executors on a host: it runs jobs by timers.
@@ -24,10 +28,11 @@ type executors struct {
 	play    func(ax.Job) play
 	offers  func(handler string) bool
 	reports chan []ax.Report
-	sent    map[string]int    // times each batch number was given
-	jobs    []ax.Job          // in the order given
-	at      map[string]int64  // when
-	live    map[string]ax.Job // begun, not ended
+	sent    map[string]int       // times each batch number was given
+	jobs    []ax.Job             // in the order given
+	at      map[string]int64     // when
+	live    map[string]ax.Job    // begun, not ended
+	ends    map[string]ax.Status // first reported, by batch number
 	timers  map[string]*time.Timer
 	acked   map[string]int
 	cancels []ax.CancelOrder
@@ -42,7 +47,7 @@ func newExecutors() *executors {
 		offers:  func(string) bool { return true },
 		reports: make(chan []ax.Report, 1<<16),
 		sent:    map[string]int{}, at: map[string]int64{}, live: map[string]ax.Job{},
-		timers: map[string]*time.Timer{}, acked: map[string]int{},
+		ends: map[string]ax.Status{}, timers: map[string]*time.Timer{}, acked: map[string]int{},
 		most: map[string]int{}, now: map[string]int{},
 	}
 }
@@ -89,13 +94,17 @@ func (x *executors) Dispatch(jobs []ax.Job) {
 		x.timers[j.BatchNo] = time.AfterFunc(work, func() {
 			x.mu.Lock()
 			defer x.mu.Unlock()
-			x.end(j, status, class, p.stops)
+			if p.lost {
+				x.lose(j.BatchNo)
+				return
+			}
+			x.end(j, status, class, p)
 		})
 	}
 }
 
 // end ends an attempt that is live. Called with the lock.
-func (x *executors) end(j ax.Job, status ax.Status, class ax.ErrorClass, stops time.Duration) {
+func (x *executors) end(j ax.Job, status ax.Status, class ax.ErrorClass, p play) {
 	if _, ok := x.live[j.BatchNo]; !ok {
 		return
 	}
@@ -108,14 +117,18 @@ func (x *executors) end(j ax.Job, status ax.Status, class ax.ErrorClass, stops t
 	if class != "" {
 		r.Error = "it was " + string(class)
 	}
-	if stops == 0 {
+	x.ends[j.BatchNo] = status
+	if p.again > 0 {
+		time.AfterFunc(p.again, func() { x.tell(r) })
+	}
+	if p.stops == 0 {
 		x.now[j.Task]--
 		r.StoppedMs = now
 		x.tell(r)
 		return
 	}
 	x.tell(r)
-	time.AfterFunc(stops, func() {
+	time.AfterFunc(p.stops, func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.now[j.Task]--
@@ -138,7 +151,7 @@ func (x *executors) Cancel(orders []ax.CancelOrder) {
 		if o.Class == ax.ClassTimeout {
 			status = ax.StatusTimeout
 		}
-		x.end(j, status, o.Class, x.play(j).stops)
+		x.end(j, status, o.Class, x.play(j))
 	}
 }
 
@@ -156,12 +169,21 @@ func (x *executors) Reports() <-chan []ax.Report { return x.reports }
 func (x *executors) die() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for b, j := range x.live {
-		delete(x.live, b)
-		if t := x.timers[b]; t != nil {
-			t.Stop()
-		}
-		x.now[j.Task]--
-		x.tell(ax.Report{BatchNo: b, Kind: ax.ReportLost, StoppedMs: time.Now().UnixMilli(), Error: "the executor is gone"})
+	for _, b := range slices.Sorted(maps.Keys(x.live)) {
+		x.lose(b)
 	}
+}
+
+// lose ends an attempt that is live without a result. Called with the lock.
+func (x *executors) lose(b string) {
+	j, ok := x.live[b]
+	if !ok {
+		return
+	}
+	delete(x.live, b)
+	if t := x.timers[b]; t != nil {
+		t.Stop()
+	}
+	x.now[j.Task]--
+	x.tell(ax.Report{BatchNo: b, Kind: ax.ReportLost, StoppedMs: time.Now().UnixMilli(), Error: "the executor is gone"})
 }

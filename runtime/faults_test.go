@@ -116,6 +116,47 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
+// The end of an attempt that is tried again was written and its answer lost, and
+// the store is slow to say so: the next attempt, which a sweep finds meanwhile,
+// is not taken for the one that ended, and is given to an executor once.
+func TestRetryWhoseAnswerWasLost(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.exec.play = func(j ax.Job) play {
+			if j.Attempt == 1 {
+				return play{work: time.Second, class: ax.ClassTransient}
+			}
+			return play{work: 2 * time.Minute}
+		}
+		w.apply("a", taskSpec(func(s *ax.TaskSpec) {
+			s.Schedules, s.Retry.Max, s.Retry.Initial, s.Concurrency = nil, 1, 1000, 2
+		}))
+		w.boot()
+		id := w.trigger("a")
+		wrote := false
+		w.faults.set(func(call string) error {
+			if call == "Finish" && wrote {
+				return ax.ErrUnavailable
+			}
+			return nil
+		}, func(call string) error {
+			if call == "Finish" {
+				wrote = true
+				return ax.ErrUnavailable
+			}
+			return nil
+		})
+		w.pass(30 * time.Second)
+		w.faults.set(nil, nil)
+		w.pass(5 * time.Minute)
+		if l := w.life(id); l.Status != ax.StatusSuccess || l.Attempt != 2 {
+			t.Errorf("%+v", l)
+		}
+		if s := w.engine.Stats(); s.Running != 0 || s.Waiting != 0 {
+			t.Errorf("stats %+v", s)
+		}
+	})
+}
+
 // Every call of the store takes 100 ms (B083): slots are late, and each has its
 // row.
 func TestSlowStore(t *testing.T) {

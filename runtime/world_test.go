@@ -26,8 +26,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is a host with a store. Its clock is the bubble's.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	store  *memory.Store
+	audit  ax.Auditor // what is checked at the end
 	faults *faults
 	exec   *executors
 	cfg    runtime.Config
@@ -55,10 +56,10 @@ func simulate(t *testing.T, body func(w *world)) {
 }
 
 // newWorld makes a world inside a bubble.
-func newWorld(t *testing.T, folder string) *world {
+func newWorld(t testing.TB, folder string) *world {
 	st := memory.New(time.Now)
-	w := &world{t: t, store: st, faults: &faults{Store: st}, exec: newExecutors()}
-	info, err := st.Info(t.Context())
+	w := &world{t: t, store: st, audit: st, faults: &faults{Store: st}, exec: newExecutors()}
+	info, err := st.Info(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,6 +127,7 @@ func (w *world) kill() {
 	}
 	next := newExecutors()
 	next.play, next.offers, next.sent, next.at, next.jobs = old.play, old.offers, old.sent, old.at, old.jobs
+	next.most = old.most
 	w.exec = next
 }
 
@@ -325,7 +327,7 @@ func (w *world) verify() {
 			w.t.Errorf("batch %s was given to executors %d times", b, n)
 		}
 	}
-	findings, err := check.Check(context.Background(), w.store, time.Now())
+	findings, err := check.Check(context.Background(), w.audit, time.Now())
 	if err != nil {
 		w.t.Error(err)
 	}

@@ -118,7 +118,9 @@ func (l *line) Pop() any {
 
 // add puts a pending instance into memory, or brings the item there up to date.
 func (d *Dispatcher) add(w ax.Waiting, nowMs int64) {
-	if a := d.running[w.ID]; a != nil && a.job.Attempt >= w.Attempt {
+	if d.running[w.ID] != nil {
+		// Either w is old news, or the end of the attempt is written and its
+		// answer is not here yet: settle adds the next one.
 		return
 	}
 	if i := d.items[w.ID]; i != nil {
