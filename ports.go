@@ -3,7 +3,6 @@ package ax
 import (
 	"context"
 	"encoding/json"
-	"iter"
 )
 
 // The ports, grouped by their consumer. Every driver of package store
@@ -470,105 +469,4 @@ type Host struct {
 	Handlers  []string
 	StartedMs int64
 	LeftMs    int64 // 0: it has not stopped cleanly
-}
-
-// Queries is all that is read for people. Every answer is one snapshot. It has
-// more than six methods because it has one kind of consumer, which shows them.
-type Queries interface {
-	Info(ctx context.Context) (StoreInfo, error)
-	// Objects returns objects of a stack ("" all), deleted ones too.
-	Objects(ctx context.Context, stack string) ([]Object, error)
-	// Versions returns an object's versions, newest first.
-	Versions(ctx context.Context, objectID int64) ([]VersionRow, error)
-	// Instances returns instances, newest due first.
-	Instances(ctx context.Context, f InstanceFilter) ([]InstanceRow, error)
-	// Instance returns one whole life; ErrNotFound for an unknown id.
-	Instance(ctx context.Context, id int64) (Life, error)
-	// Stretches returns a task's skipped stretches, newest first.
-	Stretches(ctx context.Context, taskID int64, limit int) ([]SkippedStretch, error)
-	// Hosts returns all hosts that ever joined.
-	Hosts(ctx context.Context) ([]Host, error)
-	// Counts returns how many instances are open, by status.
-	Counts(ctx context.Context) (map[Status]int64, error)
-}
-
-// StoreInfo identifies a store.
-type StoreInfo struct {
-	URL           string
-	ID            string
-	Incarnation   string
-	SchemaVersion int
-	MinReader     int
-	Serial        int64
-	CreatedMs     int64
-	TZData        string // of the axd or axctl that wrote last
-}
-
-// VersionRow is one version of an object with the revision that wrote it.
-type VersionRow struct {
-	VersionKey
-	Hash       string
-	Deleted    bool
-	Definition json.RawMessage
-	Revision   Revision
-}
-
-// InstanceFilter selects instances. Zero fields select all.
-type InstanceFilter struct {
-	TaskID  int64
-	Status  []Status
-	SinceMs int64 // due at or after
-	Before  *Ref  // only those that come after this one in the order: the next page
-	Limit   int   // 0: 100
-}
-
-// InstanceRow is an instance with the names of what it belongs to.
-type InstanceRow struct {
-	Instance
-	Stack string
-	Task  string // address
-	// LastError is how the attempt before failed, while a retry is pending.
-	LastError string
-}
-
-// Life is all that is known of an instance.
-type Life struct {
-	InstanceRow
-	Attempts    []Attempt
-	Transitions []Transition
-	RetriedBy   []int64 // the instances that people's retries of it made, oldest first
-}
-
-// Auditor shows a store's rows as they are, for store/check.
-type Auditor interface {
-	// Audit calls read with one snapshot, which is gone when read returns.
-	Audit(ctx context.Context, read func(Records) error) error
-}
-
-// Records is a snapshot of a store, row by row, without holding it in memory.
-// A sequence ends at its first error.
-type Records interface {
-	// Objects are in order of id.
-	Objects() iter.Seq2[Object, error]
-	// Versions are in order of object and version.
-	Versions() iter.Seq2[VersionRow, error]
-	// Instances are in order of id.
-	Instances() iter.Seq2[Instance, error]
-	// Attempts are in order of instance and attempt.
-	Attempts() iter.Seq2[Attempt, error]
-	// Transitions are in order of instance, then as they were written.
-	Transitions() iter.Seq2[Transition, error]
-	// Slots are all that accounts for scheduled slots, in order of task and
-	// first slot.
-	Slots() iter.Seq2[SlotRecord, error]
-}
-
-// SlotRecord is a scheduled instance (FromMs and ToMs are its due instant) or
-// a skipped stretch.
-type SlotRecord struct {
-	TaskID  int64
-	FromMs  int64
-	ToMs    int64
-	Version int
-	Stretch bool
 }
