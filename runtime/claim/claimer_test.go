@@ -31,6 +31,8 @@ type bench struct {
 	lose          bool           // claims are lost
 	refused       map[int64]bool // tasks whose hold cannot be ended
 	endsUnread    bool           // ended holds cannot be read
+	noRewind      int            // calls of Rewind that were refused
+	rewindRefused bool
 	unknown       int
 	claims        [][]ax.Firing
 	skipped       map[ax.Reason]int
@@ -64,6 +66,14 @@ func (b *bench) Resume(ctx context.Context, id int64, tt ax.Timetable, nowMs int
 		return errors.New("refused")
 	}
 	return b.Store.Resume(ctx, id, tt, nowMs)
+}
+
+func (b *bench) Rewind(ctx context.Context, rs []ax.Rewind) ([]bool, error) {
+	if b.rewindRefused {
+		b.noRewind++
+		return nil, errors.New("refused")
+	}
+	return b.Store.Rewind(ctx, rs)
 }
 
 func (b *bench) EndingHolds(ctx context.Context, untilMs int64) ([]ax.HeldTask, error) {

@@ -136,3 +136,37 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
+
+// A store that refuses to set tasks back is asked once a page, not at each wake,
+// and what is due goes on.
+func TestRewindThatIsRefused(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.apply(2, 10, keep)
+		<-time.After(10 * time.Second)
+		b.settle()
+		row := b.c.tasks[1].DueTask
+		if _, err := b.Store.Rewind(t.Context(), []ax.Rewind{{
+			TaskID: 1, ExpectNextMs: row.NextMs, ExpectLockVersion: row.LockVersion,
+			NextMs: row.NextMs + 3600*second, LastSlotMs: row.LastSlotMs, NowMs: b.c.nowMs(),
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		b.rewindRefused = true
+		b.c.cfg.Registerer = nil
+		b.c = New(b.c.cfg)
+		before := len(b.claims)
+		for range 30 {
+			<-time.After(5 * time.Second)
+			b.settle()
+		}
+		if b.noRewind != 1 {
+			t.Errorf("asked %d times", b.noRewind)
+		}
+		if len(b.claims) == before {
+			t.Error("nothing was claimed any more")
+		}
+		b.rewindRefused = false
+		b.c = New(b.c.cfg)
+		b.settle() // and the store is whole again
+	})
+}
