@@ -24,6 +24,9 @@ func Serve(name string) error {
 	for _, h := range All() {
 		names = append(names, h.Schema().Handler)
 		if h.Schema().Handler == name {
+			if o, ok := h.(interface{ Open() }); ok {
+				o.Open()
+			}
 			sdk.Serve(name, h)
 		}
 	}

@@ -19,12 +19,17 @@
 // and then the task's own env, which may replace any but the AX_ ones.
 //
 // How it ends: the main process's exit code is the result. What it left
-// running in its group gets TERM and, two seconds later (kill_after, if that
-// is shorter), KILL; what left the group is found by the batch number in its
-// environment and killed; where it hid that too, as soon as no attempt runs. So
-// a background child neither holds up the attempt nor outlives it, and the log
-// says that it was killed. At timeout or cancel the whole group gets TERM, and
-// KILL after kill_after. When axd is gone everything gets KILL.
+// running in its process group gets TERM and, two seconds later (kill_after, if
+// that is shorter), KILL. At timeout or cancel the whole process group gets TERM,
+// and all of the attempt KILL after kill_after. When axd is gone everything gets
+// KILL. So a background child neither holds up the attempt nor outlives it, and
+// the log says that it was killed.
+//
+// What left the process group is found in one of two ways. Where axd may make
+// control groups (cgroup v2, Delegate=yes in the unit; axctl doctor says so) each
+// attempt is one, and nothing gets out of it. Elsewhere it is found by the batch
+// number in its environment; where it hid that too, it is killed as soon as no
+// attempt runs.
 //
 // Implementation: the main process is waited for without being reaped, so the
 // group's number stays its own while the group is signalled; then everything

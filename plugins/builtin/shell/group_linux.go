@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/axctl/ax/plugins"
+	"github.com/axctl/ax/plugins/builtin/shell/cgroup"
 	"github.com/axctl/ax/plugins/sdk"
 	"golang.org/x/sys/unix"
 )
@@ -33,6 +34,9 @@ type group struct {
 	strays    map[int]bool    // killed outside of the group, not yet reaped
 	looks     int             // at processes of which nothing is known
 	hidden    int             // times that such were killed
+	cgroup    *cgroup.Group   // nil: there are none here
+	inside    map[int]bool    // killed in the cgroup, not yet reaped
+	reapLooks int             // at those
 }
 
 // maxLooks bounds the looks at a process that shows no environment, 30 ms or so;
@@ -61,6 +65,9 @@ func (g *group) start(argv, env []string, dir string, who user, stdin *os.File) 
 		// ends. Nothing in this process ends threads, so that is when the
 		// executor dies.
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: who.credential},
+	}
+	if g.cgroup != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.cgroup.FD()
 	}
 	if g.pid, err = g.handler.fork(argv, attr); err != nil {
 		_, _ = outR.Close(), errR.Close()
@@ -103,7 +110,7 @@ func (g *group) wait(ctx context.Context) unix.WaitStatus {
 		case <-g.exited:
 			grace -= time.Since(began)
 		case <-timer.C:
-			_ = unix.Kill(-g.pid, unix.SIGKILL)
+			g.kill()
 			<-g.exited
 			grace = 0
 		}
@@ -114,6 +121,14 @@ func (g *group) wait(ctx context.Context) unix.WaitStatus {
 	return g.end
 }
 
+// kill ends all of the attempt at once.
+func (g *group) kill() {
+	_ = unix.Kill(-g.pid, unix.SIGKILL)
+	if g.cgroup != nil {
+		g.cgroup.Kill()
+	}
+}
+
 // clear kills what is left of the attempt and returns when it is gone. Its
 // main process has exited and is not reaped yet.
 func (g *group) clear(asked bool, grace time.Duration) {
@@ -122,11 +137,13 @@ func (g *group) clear(asked bool, grace time.Duration) {
 	noted := asked
 	for {
 		alive := g.reap()
+		over := !time.Now().Before(deadline)
 		strays, unknown := g.killStrays()
-		if !alive && !strays && !unknown {
-			return
+		escaped := g.killEscaped(alive, over)
+		if !alive && !strays && !unknown && !escaped && !g.reapEscaped() {
+			break
 		}
-		if (alive || strays) && !noted {
+		if (alive || strays || escaped) && !noted {
 			g.job.Output.Note("processes left by the main process are killed")
 			noted = true
 		}
@@ -134,11 +151,16 @@ func (g *group) clear(asked bool, grace time.Duration) {
 			_ = unix.Kill(-g.pid, unix.SIGTERM)
 			asked = true
 		}
-		if alive && !time.Now().Before(deadline) {
+		if alive && over {
 			_ = unix.Kill(-g.pid, unix.SIGKILL)
 		}
 		time.Sleep(pause)
 		pause = min(2*pause, 50*time.Millisecond)
+	}
+	if g.cgroup != nil {
+		if err := g.cgroup.Remove(); err != nil {
+			g.job.Output.Note("its control group cannot be removed: " + err.Error())
+		}
 	}
 }
 

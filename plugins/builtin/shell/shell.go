@@ -13,13 +13,15 @@ import (
 	"time"
 
 	"github.com/axctl/ax/plugins"
+	"github.com/axctl/ax/plugins/builtin/shell/cgroup"
 	"github.com/axctl/ax/plugins/builtin/shell/schema"
 	"github.com/axctl/ax/plugins/sdk"
 )
 
 // Handler is the shell handler.
 type Handler struct {
-	work workspace
+	work    workspace
+	cgroups cgroups
 
 	mu       sync.Mutex   // guards what follows
 	mains    map[int]bool // process ids of attempts' main processes
@@ -32,13 +34,18 @@ var (
 )
 
 // New returns the shell handler.
-func New() *Handler { return &Handler{mains: map[int]bool{}} }
+func New() *Handler { return &Handler{mains: map[int]bool{}, cgroups: cgroups{find: cgroup.Find}} }
+
+// Open makes ready for attempts: it finds out whether control groups can be
+// used, and kills what an executor that died has left in its own. The first Run
+// does it otherwise.
+func (h *Handler) Open() { h.cgroups.open() }
 
 // Schema implements plugins.Handler.
 func (h *Handler) Schema() plugins.Schema { return schema.Schema() }
 
 // Close removes what attempts needed on disk.
-func (h *Handler) Close() error { return h.work.close() }
+func (h *Handler) Close() error { return errors.Join(h.work.close(), h.cgroups.close()) }
 
 // body is the handler's block.
 type body struct {
@@ -112,7 +119,18 @@ func (h *Handler) start(job sdk.Job, in body, who user, files *files) (*group, e
 		return nil, err
 	}
 	g := &group{handler: h, job: job, killAfter: job.KillAfter}
-	if err := g.start(argv, env, dir, who, files.stdin); err != nil {
+	g.cgroup = h.cgroups.group(job.BatchNo)
+	err = g.start(argv, env, dir, who, files.stdin)
+	if err != nil && g.cgroup != nil {
+		// Either it cannot start at all, or not into a control group.
+		cause := err
+		_ = g.cgroup.Remove()
+		g.cgroup = nil
+		if err = g.start(argv, env, dir, who, files.stdin); err == nil {
+			h.cgroups.giveUp(cause)
+		}
+	}
+	if err != nil {
 		return nil, startError(argv[0], err)
 	}
 	return g, nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/axctl/ax/plugins"
 	"github.com/axctl/ax/plugins/builtin/shell"
+	"github.com/axctl/ax/plugins/builtin/shell/cgroup"
 	"github.com/axctl/ax/plugins/plugintest"
 	pb "github.com/axctl/ax/plugins/proto"
 	"github.com/axctl/ax/plugins/sdk"
@@ -186,46 +187,151 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
+// handlers are the ways in which an attempt's processes are held together here.
+func handlers(t *testing.T) map[string]func() plugins.Handler {
+	all := map[string]func() plugins.Handler{"process group": func() plugins.Handler { return shell.NewWithoutCgroups() }}
+	if _, err := cgroup.Find(os.Getpid()); err != nil {
+		t.Logf("control groups are not shown here: %v", err)
+	} else {
+		all["control group"] = func() plugins.Handler { return shell.New() }
+	}
+	return all
+}
+
 // B068: what holds the pipes, left the group or ignores TERM neither holds up
 // the attempt nor outlives it.
 func TestProcessesLeftBehind(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name, command  string
-		timeout        int64
-		status, stdout string
-		within         time.Duration
-	}{
-		{"background child", "SLEEP & echo started", 0, "success", "started\n", 3 * time.Second},
-		{"background child that ignores TERM", "(trap '' TERM; while :; do SLEEP; done) & echo started", 0, "success", "started\n", 5 * time.Second},
-		{"child in a session of its own", "setsid SLEEP & sleep 0.2; echo started", 0, "success", "started\n", 3 * time.Second},
-		{"daemon", "(setsid sh -c 'SLEEP; true' >/dev/null 2>&1 &) ; sleep 0.2; echo started", 0, "success", "started\n", 3 * time.Second},
-		{"timeout with a grandchild", `echo started; sh -c "SLEEP; true"`, 500, "timeout", "started\n", 3 * time.Second},
-		{"timeout of what ignores TERM", `trap '' TERM; echo started; while :; do SLEEP; done`, 500, "timeout", "started\n", 5 * time.Second},
-		{"timeout of what is stopped", `echo started; kill -STOP $$; SLEEP`, 500, "timeout", "started\n", 5 * time.Second},
-		{"TERM is heeded", `trap 'echo ended; exit 0' TERM; echo started; SLEEP & wait`, 500, "timeout", "started\nended\n", 3 * time.Second},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			e := start(t)
-			mark := "sleep 60." + strconv.Itoa(rand.Int())
-			j := e.Job("shell", body("command", strings.ReplaceAll(c.command, "SLEEP", mark)))
-			if c.timeout != 0 {
-				j.TimeoutMs = c.timeout
+	for how, handler := range handlers(t) {
+		for _, c := range []struct {
+			name, command  string
+			timeout        int64
+			status, stdout string
+			within         time.Duration
+		}{
+			{"background child", "SLEEP & echo started", 0, "success", "started\n", 3 * time.Second},
+			{"background child that ignores TERM", "(trap '' TERM; while :; do SLEEP; done) & echo started", 0, "success", "started\n", 5 * time.Second},
+			{"child in a session of its own", "setsid SLEEP & sleep 0.2; echo started", 0, "success", "started\n", 3 * time.Second},
+			{"daemon", "(setsid sh -c 'SLEEP; true' >/dev/null 2>&1 &) ; sleep 0.2; echo started", 0, "success", "started\n", 3 * time.Second},
+			{"child in a group of its own", "set -m; (SLEEP; true) & echo started", 0, "success", "started\n", 3 * time.Second},
+			{"timeout with a grandchild", `echo started; sh -c "SLEEP; true"`, 500, "timeout", "started\n", 3 * time.Second},
+			{"timeout with a daemon", `echo started; (setsid sh -c 'setsid SLEEP & SLEEP' &); SLEEP`, 500, "timeout", "started\n", 5 * time.Second},
+			{"timeout of what ignores TERM", `trap '' TERM; echo started; while :; do SLEEP; done`, 500, "timeout", "started\n", 5 * time.Second},
+			{"timeout of what is stopped", `echo started; kill -STOP $$; SLEEP`, 500, "timeout", "started\n", 5 * time.Second},
+			{"timeout of what forks on and on", `trap '' TERM; echo started; while :; do sh -c 'SLEEP' & sleep 0.02; done`, 500, "timeout", "started\n", 8 * time.Second},
+			{"TERM is heeded", `trap 'echo ended; exit 0' TERM; echo started; SLEEP & wait`, 500, "timeout", "started\nended\n", 3 * time.Second},
+		} {
+			t.Run(how+", "+c.name, func(t *testing.T) {
+				t.Parallel()
+				e := plugintest.Start(t, sdk.Options{Handlers: []plugins.Handler{handler()}})
+				mark := "sleep 60." + strconv.Itoa(rand.Int())
+				j := e.Job("shell", body("command", strings.ReplaceAll(c.command, "SLEEP", mark)))
+				if c.timeout != 0 {
+					j.TimeoutMs = c.timeout
+				}
+				began := time.Now()
+				res := e.Do(j)
+				if res.Status != c.status || res.Stdout != c.stdout {
+					t.Errorf("%s %s %q, stdout %q, stderr %q", res.Status, res.Class, res.Error, res.Stdout, res.Stderr)
+				}
+				if took := time.Since(began); took > c.within {
+					t.Errorf("took %s", took)
+				}
+				if n := alive(mark); n > 0 {
+					t.Errorf("%d processes are left", n)
+				}
+				if c.status == "success" && !slices.Equal(res.Notes, []string{"processes left by the main process are killed"}) {
+					t.Errorf("notes: %q", res.Notes)
+				}
+			})
+		}
+	}
+}
+
+// An attempt whose work ends at the very instant of its timeout has one end, and
+// nothing of it is left when that is told to be so.
+func TestEndAtTheTimeout(t *testing.T) {
+	t.Parallel()
+	e := start(t)
+	mark := "sleep 0.3" + strconv.Itoa(rand.Int())
+	var jobs []*pb.Job
+	for range 16 {
+		j := e.Job("shell", body("command", mark+" & wait"))
+		j.TimeoutMs = 300
+		jobs = append(jobs, j)
+	}
+	e.Send(&pb.Down{Jobs: jobs})
+	for _, j := range jobs {
+		if res := e.End(j.BatchNo); res.Status != "success" && res.Status != "timeout" {
+			t.Errorf("%s %q", res.Status, res.Error)
+		}
+		e.Until("one end", func(told []*pb.Report, _ plugintest.Result) bool {
+			ends, stops := 0, 0
+			for _, r := range told {
+				if r.Kind == pb.Kind_KIND_ENDED {
+					ends++
+				}
+				if r.StoppedMs != 0 {
+					stops++
+				}
 			}
+			if ends > 1 || stops > 1 {
+				t.Errorf("%d ends, %d stops: %v", ends, stops, told)
+			}
+			return ends == 1 && stops == 1
+		}, j.BatchNo)
+	}
+	if n := alive(mark); n > 0 {
+		t.Errorf("%d processes are left", n)
+	}
+}
+
+// In a control group nothing hides: what has left its session and its
+// environment is killed with its attempt, while others run, and leaves no zombie.
+func TestNothingHidesInAControlGroup(t *testing.T) {
+	t.Parallel()
+	handler, ok := handlers(t)["control group"]
+	if !ok {
+		return
+	}
+	e := plugintest.Start(t, sdk.Options{Handlers: []plugins.Handler{handler()}})
+	long := e.Job("shell", body("command", "sleep 60"))
+	e.Send(&pb.Down{Jobs: []*pb.Job{long}})
+	mark := "sleep 60." + strconv.Itoa(rand.Int())
+	pids := filepath.Join(t.TempDir(), "pids")
+	res := e.Do(e.Job("shell", body("command", []string{
+		"bash", "-c",
+		`set -m; (env -i setsid ` + mark + ` >/dev/null 2>&1 & echo $! >>` + pids + `); env -i ` + mark + ` >/dev/null 2>&1 & echo $! >>` + pids,
+	})))
+	if n := alive(mark); n != 0 || res.Status != "success" || !slices.Equal(res.Notes, []string{"processes left by the main process are killed"}) {
+		t.Errorf("%d processes are left; %s, notes %q", n, res.Status, res.Notes)
+	}
+	b, err := os.ReadFile(pids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range strings.Fields(string(b)) {
+		if _, err := os.Stat("/proc/" + pid); err == nil {
+			t.Errorf("process %s is a zombie", pid)
+		}
+	}
+	e.Send(&pb.Down{Cancels: []*pb.Cancel{{BatchNo: long.BatchNo}}})
+	e.End(long.BatchNo)
+}
+
+// A flood of output does not keep an attempt from its timeout.
+func TestTimeoutUnderAFlood(t *testing.T) {
+	t.Parallel()
+	for how, handler := range handlers(t) {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			e := plugintest.Start(t, sdk.Options{Handlers: []plugins.Handler{handler()}})
+			j := e.Job("shell", body("command", `trap '' TERM; setsid yes & while :; do cat /dev/zero; done`))
+			j.TimeoutMs = 500
 			began := time.Now()
 			res := e.Do(j)
-			if res.Status != c.status || res.Stdout != c.stdout {
-				t.Errorf("%s %s %q, stdout %q, stderr %q", res.Status, res.Class, res.Error, res.Stdout, res.Stderr)
-			}
-			if took := time.Since(began); took > c.within {
-				t.Errorf("took %s", took)
-			}
-			if n := alive(mark); n > 0 {
-				t.Errorf("%d processes are left", n)
-			}
-			if c.status == "success" && !slices.Equal(res.Notes, []string{"processes left by the main process are killed"}) {
-				t.Errorf("notes: %q", res.Notes)
+			if took := time.Since(began); res.Status != "timeout" || took > 8*time.Second {
+				t.Errorf("%s after %s", res.Status, took)
 			}
 		})
 	}
@@ -235,7 +341,7 @@ func TestProcessesLeftBehind(t *testing.T) {
 // when no attempt runs, and until then no other attempt is slowed down by it or
 // told that it left something.
 func TestProcessThatHides(t *testing.T) {
-	e := start(t)
+	e := plugintest.Start(t, sdk.Options{Handlers: []plugins.Handler{shell.NewWithoutCgroups()}})
 	mark := "sleep 60." + strconv.Itoa(rand.Int())
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
