@@ -59,13 +59,14 @@ type Reason string
 
 // The reasons.
 const (
-	ReasonNone     Reason = ""
-	ReasonOverlap  Reason = "overlap"  // the task was at its concurrency
-	ReasonReplaced Reason = "replaced" // a newer firing took its place
-	ReasonMisfire  Reason = "misfire"  // missed in an outage, and the policy did not run it
-	ReasonHeld     Reason = "held"     // the task was paused or frozen
-	ReasonDisabled Reason = "disabled" // enabled = false
-	ReasonDeleted  Reason = "deleted"  // its definition was deleted
+	ReasonNone        Reason = ""
+	ReasonOverlap     Reason = "overlap"      // the task was at its concurrency
+	ReasonReplaced    Reason = "replaced"     // a newer firing took its place
+	ReasonMisfire     Reason = "misfire"      // missed in an outage, and the policy did not run it
+	ReasonHeld        Reason = "held"         // the task was paused or frozen
+	ReasonDisabled    Reason = "disabled"     // enabled = false
+	ReasonDeleted     Reason = "deleted"      // its definition was deleted
+	ReasonStartWithin Reason = "start_within" // it was not started in time
 )
 
 // Ref names one instance: its id, and the ledger key it is stored under. The
@@ -234,6 +235,7 @@ const (
 	CauseReplaced    Cause = "replaced"     // a newer firing took its place
 	CauseOverlap     Cause = "overlap"      // born skipped, or skipped while waiting
 	CauseLateResult  Cause = "late_result"  // a report for an attempt already declared ended
+	CauseStartWithin Cause = "start_within" // it was not started in time
 	CauseDeleted     Cause = "deleted"      // the definition was deleted
 	CauseDisabled    Cause = "disabled"     // the definition was disabled
 	CauseStopped     Cause = "stopped"      // its processes were gone later than its end

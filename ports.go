@@ -256,6 +256,9 @@ type FiringStart struct {
 	// CatchUp starts always wait their turn; the others follow the overlap
 	// rule, which runs on active and waiting under the row's lock.
 	CatchUp bool
+	// Skip is set where the slot is claimed too late to start: it is born
+	// skipped for this reason, under every overlap policy.
+	Skip Reason
 	// Place is set when the host has reserved a place: where the overlap rule
 	// lets the instance start, it is born dispatched.
 	Place *Handover
@@ -299,6 +302,7 @@ type Born struct {
 // Dispatches is what moves instances from pending to their end.
 type Dispatches interface {
 	Specs
+	Lapses
 	// Pending returns waiting instances, see PendingQuery.
 	Pending(ctx context.Context, q PendingQuery) ([]Waiting, error)
 	// Dispatch moves pending instances to dispatched; one answer each.

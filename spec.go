@@ -69,6 +69,7 @@ type TaskSpec struct {
 	Enabled     bool              `json:"enabled" ax:"enabled" default:"true" doc:"The declared off switch."`
 	Timeout     Duration          `json:"timeout" ax:"timeout" default:"1h" doc:"Longest run of one attempt; \"0s\" is none."`
 	KillAfter   Duration          `json:"kill_after" ax:"kill_after" default:"10s" doc:"Time between TERM and KILL of the attempt's processes."`
+	StartWithin Duration          `json:"start_within,omitempty" ax:"start_within" doc:"Not started so long after due: skipped; none, or \"0s\", waits for ever. Attempts after the first are retry.within's."`
 	Retry       RetrySpec         `json:"retry" ax:"retry" doc:"Whether and when a failed attempt is tried again."`
 	Misfire     MisfireSpec       `json:"misfire" ax:"misfire" doc:"What becomes of slots missed in an outage."`
 	Concurrency int               `json:"concurrency" ax:"concurrency" default:"1" doc:"Instances at work at once, 1 to 10000."`

@@ -40,6 +40,15 @@ func CancelDetail(by string) string {
 	return "asked for by " + by
 }
 
+// SkipCause returns the cause that the life line of an instance tells that was
+// born skipped for a reason.
+func SkipCause(why Reason) Cause {
+	if why == ReasonStartWithin {
+		return CauseStartWithin
+	}
+	return CauseOverlap
+}
+
 // RetryDetail says in a retry's transition how the attempt ended and what comes
 // next.
 func RetryDetail(e Ending) string {

@@ -15,11 +15,11 @@ type Edge struct {
 var Transitions = []Edge{
 	{"", StatusPending, "claim", "task row compare-and-set won; unique slot key"},
 	{"", StatusDispatched, "claim", "the same, active < max_active, a slot of the host is free"},
-	{"", StatusSkipped, "claim", "the overlap rule says so"},
+	{"", StatusSkipped, "claim", "the overlap rule says so, or start_within is over"},
 	{"", StatusPending, "trigger, apply, resume", "a person's start; on_resume; the backlog of a version that ends"},
 	{"", StatusPending, "retry", "a person's retry of an ended instance; unique slot key"},
 	{StatusPending, StatusDispatched, "dispatch", "active < max_active under the task row's lock"},
-	{StatusPending, StatusSkipped, "claim, apply", "replaced, deleted, disabled"},
+	{StatusPending, StatusSkipped, "claim, apply, dispatch", "replaced, deleted, disabled, start_within"},
 	{StatusPending, StatusCancelled, "a person", "cancel"},
 	{StatusDispatched, StatusPending, "dispatch", "the attempt ended and stopped, a retry is allowed; same attempt"},
 	{StatusDispatched, StatusSuccess, "dispatch", "same attempt"},

@@ -37,6 +37,7 @@ type draft struct {
 func (r reader) common(t *draft) {
 	r.duration("timeout", &t.spec.Timeout, 0)
 	r.duration("kill_after", &t.spec.KillAfter, 0)
+	r.duration("start_within", &t.spec.StartWithin, 0)
 	r.integer("concurrency", &t.spec.Concurrency, 1, 10_000)
 	choice(r, "overlap", &t.spec.Overlap, ax.Overlaps)
 	r.boolean("idempotent", &t.spec.Idempotent)

@@ -148,7 +148,7 @@ func New(cfg Config) (*Engine, error) {
 		Places: dispatch.Places(cfg.Pools, runtime.NumCPU()),
 		Tick:   cfg.Tick, Scan: cfg.Scan, Horizon: cfg.Horizon,
 		Now: cfg.Now, Log: parts.With("component", "dispatch"), Registerer: cfg.Registerer,
-		OnStarted: e.onStarted, OnEnded: e.onEnded,
+		OnStarted: e.onStarted, OnEnded: e.onEnded, OnSkipped: e.onSkipped,
 	})
 	e.claimer = claim.New(claim.Config{
 		Store:  patientClaims{cfg.Claims, e.outage},

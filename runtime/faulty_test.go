@@ -114,6 +114,10 @@ func (f *faults) Dispatch(ctx context.Context, hs []ax.Handover) ([]ax.HandoverR
 	return faulty(f, "Dispatch", func() ([]ax.HandoverResult, error) { return f.Store.Dispatch(ctx, hs) })
 }
 
+func (f *faults) Lapse(ctx context.Context, ls []ax.Lapse) ([]bool, error) {
+	return faulty(f, "Lapse", func() ([]bool, error) { return f.Store.Lapse(ctx, ls) })
+}
+
 func (f *faults) Started(ctx context.Context, ss []ax.Started) error {
 	_, err := faulty(f, "Started", func() (struct{}, error) { return struct{}{}, f.Store.Started(ctx, ss) })
 	return err

@@ -157,6 +157,11 @@ func (p patientDispatches) Dispatch(ctx context.Context, hs []ax.Handover) ([]ax
 	return retry(ctx, p.outage, "hand over", func() ([]ax.HandoverResult, error) { return p.Dispatches.Dispatch(ctx, hs) })
 }
 
+// Lapse may be repeated: what was skipped is pending no more.
+func (p patientDispatches) Lapse(ctx context.Context, ls []ax.Lapse) ([]bool, error) {
+	return retry(ctx, p.outage, "skip what was not started in time", func() ([]bool, error) { return p.Dispatches.Lapse(ctx, ls) })
+}
+
 func (p patientDispatches) Started(ctx context.Context, ss []ax.Started) error {
 	_, err := retry(ctx, p.outage, "write starts", func() (struct{}, error) {
 		return struct{}{}, p.Dispatches.Started(ctx, ss)

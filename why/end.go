@@ -138,12 +138,15 @@ func (e *explainer) left(l ax.Life) Answer {
 	case ax.ReasonOverlap:
 		a.Code = SkippedOverlap
 		a.Text = fmt.Sprintf("Instance %d was skipped since the task was at its concurrency of %d (overlap = %q)%s.",
-			l.ID, v.spec.Concurrency, v.spec.Overlap, e.inTheWay(l))
+			l.ID, v.spec.Concurrency, v.spec.Overlap, e.inTheWay(l, l.ClaimedMs))
 		a.Remedy = "overlap or concurrency change the rule; " + a.Remedy
 	case ax.ReasonReplaced:
 		a.Code = SkippedReplaced
 		a.Text = fmt.Sprintf("Instance %d waited for its turn and a newer firing took its place at %s (overlap = %q)%s.", l.ID, e.at(l.EndedMs), v.spec.Overlap, e.newer(l))
 		a.Remedy = "overlap = \"allow\" keeps all of them; " + a.Remedy
+	case ax.ReasonStartWithin:
+		a.Code, a.Text = SkippedTooLate, e.tooLate(l, v)
+		a.Remedy = fmt.Sprintf("a longer start_within lets it wait; axctl retry %d runs it", l.ID)
 	case ax.ReasonDeleted:
 		a.Code, a.Text = DeletedThen, fmt.Sprintf("Instance %d still waited when the task was deleted by %s.", l.ID, by())
 	case ax.ReasonDisabled:
@@ -154,12 +157,27 @@ func (e *explainer) left(l ax.Life) Answer {
 	return a
 }
 
-// inTheWay tells the instances that were live when a slot was claimed.
-func (e *explainer) inTheWay(l ax.Life) string {
+// tooLate tells why an instance was not started in time.
+func (e *explainer) tooLate(l ax.Life, v version) string {
+	if t, ok := cause(l, ax.CauseStartWithin); ok && t.From == "" {
+		return fmt.Sprintf("Instance %d was claimed %s after it was due, at %s, which is beyond start_within = %q of version %d: %s.",
+			l.ID, ax.Duration(l.ClaimedMs-l.DueMs).Rough(), e.at(l.ClaimedMs), v.spec.StartWithin, l.Version, e.downAt())
+	}
+	text := fmt.Sprintf("Instance %d waited and was not started before start_within = %q of version %d was over, so it was skipped at %s",
+		l.ID, v.spec.StartWithin, l.Version, e.at(l.EndedMs))
+	if h := e.Object.Row.Hold; h != nil && h.SinceMs <= l.EndedMs {
+		return text + fmt.Sprintf(": the task is %s.", e.hold(*h))
+	}
+	return text + e.inTheWay(l, l.EndedMs) + "."
+}
+
+// inTheWay tells the instances that were live at an instant at which another
+// one of the task could not be.
+func (e *explainer) inTheWay(l ax.Life, atMs int64) string {
 	var live []ax.InstanceRow
 	for _, in := range e.Around {
 		over := cmp.Or(in.StoppedMs, in.EndedMs)
-		if in.ID != l.ID && in.Status != ax.StatusSkipped && in.ClaimedMs <= l.ClaimedMs && (over == 0 || over > l.ClaimedMs) {
+		if in.ID != l.ID && in.Status != ax.StatusSkipped && in.ClaimedMs <= atMs && (over == 0 || over > atMs) {
 			live = append(live, in)
 		}
 	}

@@ -127,6 +127,35 @@ var endCauses = []cause{
 		`Instance 2 waited for its turn and a newer firing took its place at Mon 2026-11-30 14:00 +00:00 (overlap = "latest"): instance 3, due Mon 2026-11-30 14:00 +00:00.`,
 	},
 	{
+		"not started in time, behind another", func(w *world) {
+			w.apply(task(startWithin(600_000)))
+			w.fire("2026-11-30T12:00:00Z")
+			w.fire("2026-11-30T13:00:00Z")
+			w.lapse(2, "2026-11-30T13:10:00Z")
+		}, "2026-11-30T13:00:00Z", why.SkippedTooLate,
+		`Instance 2 waited and was not started before start_within = "10m" of version 1 was over, so it was skipped at Mon 2026-11-30 13:10 +00:00: instance 1 (schedule, v1) due Mon 2026-11-30 12:00 +00:00, handed over Mon 2026-11-30 12:00 +00:00 to h1, not begun.`,
+	},
+	{
+		"not started in time, held", func(w *world) {
+			w.apply(task(startWithin(600_000)))
+			w.at("2026-11-30T12:00:00Z")
+			w.claim(false)
+			w.hold(ax.HoldPaused, 0)
+			w.lapse(1, "2026-11-30T12:10:00Z")
+		}, "2026-11-30T12:00:00Z", why.SkippedTooLate,
+		`Instance 1 waited and was not started before start_within = "10m" of version 1 was over, so it was skipped at Mon 2026-11-30 12:10 +00:00: the task is paused by bob since Mon 2026-11-30 12:00 +00:00, until someone resumes it: moving house.`,
+	},
+	{
+		"claimed too late", func(w *world) {
+			w.apply(task(startWithin(600_000)))
+			w.stop()
+			w.at("2026-11-30T12:15:00Z")
+			w.start("boot1")
+			w.claim(true)
+		}, "2026-11-30T12:00:00Z", why.SkippedTooLate,
+		`Instance 1 was claimed 15 min after it was due, at Mon 2026-11-30 12:15 +00:00, which is beyond start_within = "10m" of version 1: axd did not run then as far as the store knows (axd on h1 (pid 7, data folder /var/lib/ax) started at Mon 2026-11-30 12:15 +00:00 and has not stopped cleanly since).`,
+	},
+	{
 		"deleted while it waited", func(w *world) {
 			w.apply(task())
 			w.fire("2026-11-30T12:00:00Z")

@@ -183,6 +183,7 @@ func (e *explainer) waits(in ax.InstanceRow) {
 	} else {
 		e.free()
 	}
+	e.inTime(in)
 	alive := e.daemon()
 	offered := alive && e.offers(e.current.spec.Handler.Name)
 	if e.timely(in) && e.turn(in) && offered && !e.answered() {
@@ -191,6 +192,20 @@ func (e *explainer) waits(in ax.InstanceRow) {
 	switch e.Answer.Code {
 	case Held, DaemonDown, DaemonApart, NoHandler: // these are about the task
 		e.Answer.Text = fmt.Sprintf("Instance %d waits. %s", in.ID, e.Answer.Text)
+	}
+}
+
+// inTime tells how long an instance may wait. What is too late is skipped by axd
+// as soon as it looks, so that is no cause of its own.
+func (e *explainer) inTime(in ax.InstanceRow) {
+	const question = "Is it in time?"
+	within := e.versionNamed(in.Version).spec.StartWithin
+	switch by := rules.StartBy(within, in.Kind, in.Attempt, in.DueMs, in.NotBeforeMs); {
+	case by == 0:
+	case by > e.NowMs:
+		e.yes(question, "until %s (start_within = %q)", e.at(by), within)
+	default:
+		e.unknown(question, "it is too late since %s (start_within = %q), and axd skips it when it next looks", e.at(by), within)
 	}
 }
 

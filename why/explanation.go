@@ -70,6 +70,7 @@ const (
 	CancelledForNew  Code = "cancelled_by_overlap" // overlap = replace: a newer firing took over
 	SkippedOverlap   Code = "skipped_overlap"
 	SkippedReplaced  Code = "skipped_replaced"
+	SkippedTooLate   Code = "skipped_start_within" // it was not started in time
 	SkippedOtherwise Code = "skipped"
 )
 
@@ -81,7 +82,7 @@ var Codes = []Code{
 	Stopping, Orphaned, BeforeBirth, DeletedThen, DisabledThen, NotASlot,
 	BeforeFrom, ClockSkips, ClockRepeats, OtherVersion, HeldThen, Misfired,
 	NoRecord, Forgotten, Succeeded, SucceededLate, Failed, TimedOut, Lost,
-	Cancelled, CancelledForNew, SkippedOverlap, SkippedReplaced, SkippedOtherwise,
+	Cancelled, CancelledForNew, SkippedOverlap, SkippedReplaced, SkippedTooLate, SkippedOtherwise,
 }
 
 // Answer is the first cause, in one sentence, and what to do about it.

@@ -175,7 +175,7 @@ func (f *Facts) gatherSlot(ctx context.Context, q ax.Queries) error {
 	around := ax.InstanceFilter{
 		TaskID: f.Object.ID, SinceMs: f.AtMs, Before: &ax.Ref{DueMs: f.AtMs + minuteMs}, Limit: maxAround,
 	}
-	if f.Slot != nil && f.Slot.Reason == ax.ReasonOverlap {
+	if f.Slot != nil && (f.Slot.Reason == ax.ReasonOverlap || f.Slot.Reason == ax.ReasonStartWithin) {
 		around.SinceMs = 0 // what was in its way began before it
 	}
 	var err error

@@ -94,6 +94,10 @@ func disabled(s *ax.TaskSpec)                 { s.Enabled = false }
 func unscheduled(s *ax.TaskSpec)              { s.Schedules = nil }
 func handler(name string) func(*ax.TaskSpec)  { return func(s *ax.TaskSpec) { s.Handler.Name = name } }
 
+func startWithin(d ax.Duration) func(*ax.TaskSpec) {
+	return func(s *ax.TaskSpec) { s.StartWithin = d }
+}
+
 func misfire(p ax.MisfirePolicy) func(*ax.TaskSpec) {
 	return func(s *ax.TaskSpec) { s.Misfire.Policy = p }
 }
@@ -152,7 +156,9 @@ func (w *world) claim(place bool) {
 		}
 		for _, s := range tt.Starts {
 			start := ax.FiringStart{DueMs: s.DueMs, CatchUp: late}
-			if place {
+			if by := rules.StartBy(spec.StartWithin, ax.InstanceSchedule, 1, s.DueMs, s.DueMs); by != 0 && by <= w.nowMs {
+				start.Skip = ax.ReasonStartWithin
+			} else if place {
 				start.Place = &ax.Handover{Host: "h1", Boot: "boot1", Executor: "shell", AtMs: w.nowMs, DeadlineMs: w.nowMs + 30_000}
 			}
 			f.Starts = append(f.Starts, start)
@@ -233,6 +239,17 @@ func (w *world) cancel(id int64) {
 	w.t.Helper()
 	_, err := w.store.Cancel(w.t.Context(), id, "bob", w.nowMs)
 	w.check(err)
+}
+
+// lapse does what axd does with an instance that was not started in time.
+func (w *world) lapse(id int64, at string) {
+	w.t.Helper()
+	w.at(at)
+	done, err := w.store.Lapse(w.t.Context(), []ax.Lapse{{Ref: w.life(id).Ref, NowMs: w.nowMs}})
+	w.check(err)
+	if !done[0] {
+		w.t.Fatalf("instance %d did not lapse", id)
+	}
 }
 
 func (w *world) hold(kind ax.HoldKind, untilMs int64) {

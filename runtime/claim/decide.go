@@ -33,6 +33,12 @@ func decide(t ax.DueTask, spec *ax.TaskSpec, tt rules.Timetable, budget int, now
 	} else {
 		each(&f, t, tt, budget)
 	}
+	for i := range f.Starts {
+		st := &f.Starts[i]
+		if by := rules.StartBy(spec.StartWithin, ax.InstanceSchedule, 1, st.DueMs, st.DueMs); by != 0 && nowMs >= by {
+			st.Skip = ax.ReasonStartWithin
+		}
+	}
 	if f.NextMs != 0 && f.NextMs <= f.LastSlotMs {
 		return f, backlog, fmt.Errorf("next instant %d, slot %d: %w", f.NextMs, f.LastSlotMs, errStuck)
 	}

@@ -192,3 +192,41 @@ func TestDecideSlotOfNoSchedule(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 }
+
+// What is claimed too late to start is born skipped, whether it is a backlog or
+// not; what is not late is as ever.
+func TestDecideStartWithin(t *testing.T) {
+	t.Parallel()
+	const base = 100_000 * second
+	for _, c := range []struct {
+		name   string
+		within ax.Duration
+		now    int64
+		skip   []bool
+	}{
+		{"none", 0, 35, []bool{false, false, false, false}},
+		{"all in time", 36 * second, 35, []bool{false, false, false, false}},
+		{"at the instant itself", 35 * second, 35, []bool{true, false, false, false}},
+		{"some", 20 * second, 35, []bool{true, true, false, false}},
+		{"a backlog in time", 6 * second, 95, []bool{false}},
+		{"a backlog too late", 5 * second, 95, []bool{true}},
+	} {
+		spec := taskSpec(ax.MisfireOnce, 1)
+		spec.StartWithin = c.within
+		s := everySeconds(t, 10)
+		f, _, err := decide(ax.DueTask{TaskID: 1, Version: 1, NextMs: base, LastSlotMs: base - 10*second}, spec, s, maxSlots, base+c.now*second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var skip []bool
+		for _, st := range f.Starts {
+			if st.Skip != "" && st.Skip != ax.ReasonStartWithin {
+				t.Errorf("%s: reason %s", c.name, st.Skip)
+			}
+			skip = append(skip, st.Skip != "")
+		}
+		if !slices.Equal(skip, c.skip) {
+			t.Errorf("%s: %v, want %v", c.name, skip, c.skip)
+		}
+	}
+}

@@ -58,6 +58,9 @@ func (c *Claimer) claim(ctx context.Context, tasks []*task, now int64) {
 func (c *Claimer) reserve(f *ax.Firing, v *version, now int64) {
 	handler := v.Spec.Handler.Name
 	for i := range f.Starts[:min(len(f.Starts), v.Spec.Concurrency)] {
+		if f.Starts[i].Skip != "" {
+			continue
+		}
 		if !c.cfg.Places.Reserve(handler) {
 			return
 		}

@@ -15,6 +15,7 @@ const (
 	callJournal  call = iota // reports to the journal
 	callFinish               // endings to the store
 	callHandover             // pending to dispatched
+	callLapse                // pending to skipped
 	callStarted              // begun attempts to the store
 	callVersions             // definitions from the store
 	callSweep                // pending instances from the store
@@ -24,7 +25,7 @@ const (
 )
 
 func (c call) String() string {
-	return [callCount]string{"journal", "finish", "dispatch", "started", "versions", "pending", "cancels", "open"}[c]
+	return [callCount]string{"journal", "finish", "dispatch", "lapse", "started", "versions", "pending", "cancels", "open"}[c]
 }
 
 // step does all that can be done now, begins the calls that have work, and
@@ -46,6 +47,10 @@ func (d *Dispatcher) step(ctx context.Context) time.Duration {
 		case kindOverdue:
 			if a := d.running[e.ID]; a != nil {
 				d.overdue(a, now)
+			}
+		case kindLapse:
+			if i := d.items[e.ID]; i != nil {
+				d.lapseDue(i, now)
 			}
 		}
 	}
@@ -86,6 +91,7 @@ func (d *Dispatcher) begin(ctx context.Context, now int64) {
 		{callJournal, d.journal},
 		{callFinish, d.finish},
 		{callHandover, d.handover},
+		{callLapse, d.tellLapses},
 		{callStarted, d.flush},
 		{callVersions, d.readVersions},
 		{callSweep, d.sweep},
@@ -106,6 +112,8 @@ func (d *Dispatcher) hasWork(c call, now int64) bool {
 		return len(d.endings) > 0
 	case callHandover:
 		return len(d.handing) > 0
+	case callLapse:
+		return len(d.lapsing) > 0
 	case callStarted:
 		return len(d.begun) > 0 && d.at[c] <= now
 	case callVersions:
@@ -252,8 +260,12 @@ func apart[T, A any](
 
 // handover makes the items that have a place dispatched.
 func (d *Dispatcher) handover(ctx context.Context) {
+	d.lapseHanding()
 	batch := d.handing
 	d.handing = nil
+	if len(batch) == 0 {
+		return
+	}
 	if len(batch) > maxBatch {
 		batch, d.handing = batch[:maxBatch:maxBatch], batch[maxBatch:]
 	}
@@ -405,6 +417,7 @@ func (d *Dispatcher) readVersions(ctx context.Context) {
 				d.learn(&vs[i])
 				d.touch(vs[i].ObjectID)
 			}
+			d.armLapses(vs)
 			for _, k := range keys {
 				delete(d.missing, k)
 				if d.versions[k] == nil {

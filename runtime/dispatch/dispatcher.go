@@ -37,6 +37,9 @@ type Config struct {
 	// dispatcher's goroutine. The ending's Status is the instance's after it.
 	OnStarted func(ax.Job, ax.Started)
 	OnEnded   func(ax.Job, ax.Ending)
+	// OnSkipped (nil: nobody) is told of instances that were not started in
+	// time.
+	OnSkipped func(v *ax.TaskVersion, ref ax.Ref, reason ax.Reason, slots int)
 }
 
 // Spans the dispatcher works by.
@@ -56,6 +59,7 @@ const maxBatch = 1000
 const (
 	kindNotBefore uint8 = iota // a waiting instance may start now
 	kindOverdue                // an attempt should have ended by now
+	kindLapse                  // a waiting instance is too late to start (start_within)
 )
 
 // Dispatcher runs the attempts of one host. Run's goroutine owns all fields
@@ -76,6 +80,7 @@ type Dispatcher struct {
 	lines    map[string]*line // by handler
 	touched  map[int64]struct{}
 	handing  []*item
+	lapsing  []*item
 	versions map[ax.VersionKey]*ax.TaskVersion
 	missing  map[ax.VersionKey]struct{} // to be read
 	absent   map[ax.VersionKey]struct{} // told as not there

@@ -30,6 +30,7 @@ func (d *Dispatcher) Stats() Stats {
 
 type metrics struct {
 	handed, started, retried prometheus.Counter
+	lapsed                   prometheus.Counter
 	ended                    *prometheus.CounterVec
 	lateness                 prometheus.Histogram
 }
@@ -42,6 +43,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		handed:  counter("ax_dispatch_handed_total", "Attempts given to executors."),
 		started: counter("ax_dispatch_started_total", "Attempts that executors have begun."),
 		retried: counter("ax_dispatch_retries_total", "Ended attempts that another one follows."),
+		lapsed:  counter("ax_dispatch_lapsed_total", "Waiting instances that were not started within start_within."),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ax_dispatch_ended_total", Help: "Attempts that have ended, by status and error class.",
 		}, []string{"status", "class"}),
@@ -52,7 +54,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 	}
 	if r != nil {
-		r.MustRegister(m.handed, m.started, m.retried, m.ended, m.lateness)
+		r.MustRegister(m.handed, m.started, m.retried, m.lapsed, m.ended, m.lateness)
 	}
 	return m
 }

@@ -23,9 +23,10 @@ type stage int
 
 const (
 	stageWaiting stage = iota // for its turn, in its task's items
-	stageQueued               // has its turn and waits for a place, in a handler's line
+	stageQueued               // has its turn and waits for a place, in a handler's line, which passes over all others
 	stageHanding              // has a place; the store is being told
-	stageDropped              // no longer pending; lines pass over it
+	stageLapsing              // it is too late to start it; the store is being told
+	stageDropped              // no longer pending
 )
 
 // item is one pending instance.
@@ -34,9 +35,10 @@ type item struct {
 	late    bool
 	stage   stage
 	parked  int64           // until then it does not start: the store refused to hand it over
-	version *ax.TaskVersion // set from stageQueued on
+	version *ax.TaskVersion // nil until it is known; set from stageQueued on
 	sweep   int             // the newest sweep in which it cannot be missing
 	timer   wheel.Handle
+	lapse   wheel.Handle // kindLapse
 }
 
 func (i *item) key() ax.VersionKey {
@@ -130,6 +132,7 @@ func (d *Dispatcher) add(w ax.Waiting, nowMs int64) {
 			i.Waiting = w
 			if moved {
 				d.arm(i, nowMs)
+				d.armLapse(i, nowMs)
 			}
 		}
 		return
@@ -143,6 +146,7 @@ func (d *Dispatcher) add(w ax.Waiting, nowMs int64) {
 	d.task(w.TaskID).insert(i)
 	d.arm(i, nowMs)
 	d.touch(w.TaskID)
+	d.armLapse(i, nowMs)
 }
 
 // arm sets the timer of an item that may not start yet.
@@ -172,6 +176,7 @@ func (d *Dispatcher) drop(i *item) {
 	}
 	i.stage = stageDropped
 	d.wheel.Cancel(i.timer)
+	d.wheel.Cancel(i.lapse)
 	delete(d.items, i.ID)
 	d.touch(i.TaskID)
 }
@@ -231,7 +236,7 @@ func (d *Dispatcher) takeTurns(nowMs int64) {
 // advance gives places to the head of a handler's line.
 func (d *Dispatcher) advance(handler string, l *line) {
 	for l.Len() > 0 {
-		if (*l)[0].stage == stageDropped {
+		if (*l)[0].stage != stageQueued {
 			heap.Pop(l)
 			continue
 		}
@@ -267,6 +272,7 @@ func (d *Dispatcher) putBack(i *item) {
 	t.turns--
 	i.stage = stageWaiting
 	t.insert(i)
+	d.armLapse(i, d.nowMs())
 }
 
 func (d *Dispatcher) task(id int64) *task {

@@ -140,10 +140,13 @@ func (s *Store) used(f ax.Firing) []int64 {
 // start lets one slot be born as the overlap rule says.
 func (s *Store) start(o *object, f ax.Firing, st ax.FiringStart) ax.Born {
 	verdict := rules.Wait
-	if !st.CatchUp {
+	if !st.CatchUp && st.Skip == "" {
 		verdict = rules.Admit(f.Overlap, o.Row.Active, o.Row.Waiting, o.maxActive)
 	}
 	born := ax.Born{Status: ax.StatusPending}
+	if st.Skip != "" {
+		born.Status, born.Reason = ax.StatusSkipped, st.Skip
+	}
 	switch verdict {
 	case rules.Begin:
 		if st.Place != nil {
@@ -184,7 +187,7 @@ func (s *Store) start(o *object, f ax.Firing, st ax.FiringStart) ax.Born {
 	}
 	row := s.bear(in)
 	if born.Status == ax.StatusSkipped {
-		row.note(f.NowMs, "", ax.StatusSkipped, "claim", ax.CauseOverlap, "")
+		row.note(f.NowMs, "", ax.StatusSkipped, "claim", ax.SkipCause(born.Reason), "")
 	}
 	born.Ref = row.Ref
 	return born

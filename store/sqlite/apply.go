@@ -323,7 +323,7 @@ func skipWaiting(t *tx, taskID int64, why ax.Reason, nowMs int64) error {
 		return err
 	}
 	for _, w := range waiting {
-		if err := skipOne(t, w, why, ax.Transition{AtMs: nowMs, Actor: "apply", Cause: cause}); err != nil {
+		if _, err := skipOne(t, w, why, ax.Transition{AtMs: nowMs, Actor: "apply", Cause: cause}); err != nil {
 			return err
 		}
 	}

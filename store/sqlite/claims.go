@@ -101,7 +101,7 @@ func claim(t *tx, f ax.Firing, fast bool) (ax.Claimed, error) {
 	if f.ExpectNextMs == 0 {
 		return ax.Claimed{Lost: true}, nil
 	}
-	if fast && len(f.Starts) == 1 && len(f.Skipped) == 0 && (f.Starts[0].CatchUp || rules.Admit(f.Overlap, 0, 0, 1) == rules.Begin) {
+	if fast && len(f.Starts) == 1 && len(f.Skipped) == 0 && f.Starts[0].Skip == "" && (f.Starts[0].CatchUp || rules.Admit(f.Overlap, 0, 0, 1) == rules.Begin) {
 		st := f.Starts[0]
 		born := ax.Born{Status: ax.StatusPending, Ref: slotRef(f.TaskID, st.DueMs)}
 		active, waiting := 0, 1
@@ -209,8 +209,11 @@ func usedSlots(t *tx, f ax.Firing) ([]int64, error) {
 func start(t *tx, f ax.Firing, st ax.FiringStart, hot *hotRow) (ax.Born, error) {
 	born := ax.Born{Ref: slotRef(f.TaskID, st.DueMs), Status: ax.StatusPending}
 	verdict := rules.Wait
-	if !st.CatchUp {
+	if !st.CatchUp && st.Skip == "" {
 		verdict = rules.Admit(f.Overlap, hot.active, hot.waiting, hot.maxActive)
+	}
+	if st.Skip != "" {
+		born.Status, born.Reason = ax.StatusSkipped, st.Skip
 	}
 	var err error
 	switch verdict {
@@ -241,7 +244,7 @@ func start(t *tx, f ax.Firing, st ax.FiringStart, hot *hotRow) (ax.Born, error) 
 	case ax.StatusSkipped:
 		if err = insertSkippedSlot(t, &born.Ref, f.Version, born.Reason, f.NowMs); err == nil {
 			err = note(t, ax.Transition{
-				InstanceID: born.ID, AtMs: f.NowMs, Attempt: 1, To: ax.StatusSkipped, Actor: "claim", Cause: ax.CauseOverlap,
+				InstanceID: born.ID, AtMs: f.NowMs, Attempt: 1, To: ax.StatusSkipped, Actor: "claim", Cause: ax.SkipCause(born.Reason),
 			})
 		}
 	}
@@ -261,7 +264,8 @@ func takePlace(t *tx, f ax.Firing, hot *hotRow) (int64, error) {
 		}
 		hot.waiting--
 		n := ax.Transition{AtMs: f.NowMs, Actor: "claim", Cause: ax.CauseReplaced}
-		return all[i].ID, skipOne(t, all[i], ax.ReasonReplaced, n)
+		_, err := skipOne(t, all[i], ax.ReasonReplaced, n)
+		return all[i].ID, err
 	}
 	return 0, nil
 }

@@ -115,18 +115,20 @@ func waitingOf(t *tx, taskID int64, kind any) ([]waiting, error) {
 	return found, err
 }
 
-// skipOne takes a pending instance to skipped; n says when, who and why.
-func skipOne(t *tx, w waiting, why ax.Reason, n ax.Transition) error {
+// skipOne takes an instance that is pending in this attempt to skipped, and
+// reports whether it was; n says when, who and why.
+func skipOne(t *tx, w waiting, why ax.Reason, n ax.Transition) (bool, error) {
 	changed, err := t.exec(`UPDATE instance SET status = 'skipped', reason = ?, ended_ms = ?
-		WHERE due_ms = ? AND task_id = ? AND slot_key = ? AND status = 'pending'`, string(why), n.AtMs, w.DueMs, w.TaskID, w.SlotKey)
+		WHERE due_ms = ? AND task_id = ? AND slot_key = ? AND id = ? AND attempt = ? AND status = 'pending'`,
+		string(why), n.AtMs, w.DueMs, w.TaskID, w.SlotKey, w.ID, w.attempt)
 	if err != nil || changed == 0 {
-		return err
+		return false, err
 	}
 	n.InstanceID, n.Attempt, n.From, n.To = w.ID, w.attempt, ax.StatusPending, ax.StatusSkipped
 	if err := note(t, n); err != nil {
-		return err
+		return false, err
 	}
-	return count(t, w.TaskID, 0, -1)
+	return true, count(t, w.TaskID, 0, -1)
 }
 
 // count moves a task's counters.

@@ -181,6 +181,11 @@ func (f *Faulty) Dispatch(ctx context.Context, hs []ax.Handover) ([]ax.HandoverR
 	return answer(ctx, f, "Dispatch", func() ([]ax.HandoverResult, error) { return f.Store.Dispatch(ctx, hs) })
 }
 
+// Lapse implements ax.Lapses.
+func (f *Faulty) Lapse(ctx context.Context, ls []ax.Lapse) ([]bool, error) {
+	return answer(ctx, f, "Lapse", func() ([]bool, error) { return f.Store.Lapse(ctx, ls) })
+}
+
 // Started implements ax.Dispatches.
 func (f *Faulty) Started(ctx context.Context, ss []ax.Started) error {
 	return f.fault(ctx, "Started", func() error { return f.Store.Started(ctx, ss) })

@@ -37,6 +37,7 @@ func compareWithModel(t *testing.T, open Open) {
 			"stale":    p.drawn(p.stale),
 			"claim":    p.drawn(p.claim),
 			"dispatch": p.drawn(p.dispatch),
+			"lapse":    p.drawn(p.lapse),
 			"started":  p.drawn(p.started),
 			"finish":   p.drawn(p.finish),
 			"trigger":  p.drawn(p.trigger),
@@ -348,7 +349,10 @@ func (p *pair) claim() {
 			}
 		} else {
 			st := ax.FiringStart{DueMs: d.NextMs}
-			if p.flag("place") {
+			switch p.number("start", 0, 4) {
+			case 0:
+				st.Skip = ax.ReasonStartWithin
+			case 1, 2:
 				h := p.handover(ax.Ref{}, 0)
 				st.Place = &h
 			}
@@ -374,6 +378,15 @@ func (p *pair) dispatch() {
 	}
 	hs := []ax.Handover{p.handover(in.Ref, in.Attempt), p.handover(in.Ref, in.Attempt+1)}
 	p.both("dispatch", func(s Store) (any, error) { return s.Dispatch(p.ctx, hs) })
+}
+
+func (p *pair) lapse() {
+	in, ok := p.instance()
+	if !ok {
+		return
+	}
+	ls := []ax.Lapse{{Ref: in.Ref, NowMs: p.nowMs, Detail: "too late"}}
+	p.both("lapse", func(s Store) (any, error) { return s.Lapse(p.ctx, ls) })
 }
 
 func (p *pair) started() {

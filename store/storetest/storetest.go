@@ -59,6 +59,8 @@ func Run(t *testing.T, open Open) {
 		{"rewind after a clock that was ahead", testRewind},
 		{"hand over", testDispatch},
 		{"pending", testPending},
+		{"born too late to start", testBornTooLate},
+		{"not started in time", testLapse},
 		{"reports in every order", testFinishOrders},
 		{"retry", testRetry},
 		{"no retry of what is deleted or disabled", testNoRetry},

@@ -5,7 +5,6 @@ ax {
 defaults {
   pool         = "hot" # ERROR: not built in this version
   runs_on      = []    # ERROR: not built in this version
-  start_within = "1m"  # ERROR: not built in this version
   heartbeat    = "1m"  # ERROR: not built in this version
   freeze_after = 1     # ERROR: not built in this version
 }
@@ -28,7 +27,6 @@ task "a" {
   runs_on         = ["gpu"] # ERROR: not built in this version
   pool            = "hot"   # ERROR: not built in this version
   priority        = 1       # ERROR: not built in this version
-  start_within    = "1m"    # ERROR: not built in this version
   heartbeat       = "1m"    # ERROR: not built in this version
   freeze_after    = 3       # ERROR: not built in this version
   prevent_destroy = true    # ERROR: not built in this version

@@ -11,6 +11,9 @@ task "full" {
   enabled     = false
   timeout     = "90m"
   kill_after  = "0s"
+
+  start_within = "45m"
+
   concurrency = 3
   overlap     = "latest"
   idempotent  = false
