@@ -14,7 +14,15 @@ const (
 	// SecretKey is the variable that carries the executor's secret, which the
 	// host repeats in the session's first message.
 	SecretKey = "AX_EXECUTOR_SECRET"
+	// HomeKey is the variable that names the executor's own folder, DirKey the
+	// one that names the host's.
+	HomeKey = "AX_EXECUTOR_HOME"
+	DirKey  = "AX_EXECUTOR_DIR"
 )
+
+// LastWords is the file in its folder in which an executor that ends leaves
+// what no host has acknowledged.
+const LastWords = "last-words"
 
 // MaxMessageBytes bounds one message. Both sides send at most about 1 MiB, but
 // for a single job with a large body.

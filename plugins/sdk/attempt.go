@@ -20,6 +20,7 @@ const (
 	statusCancelled = "cancelled"
 	classTimeout    = "timeout"
 	classCancelled  = "cancelled"
+	classLost       = "lost"
 )
 
 // attempt is one job's entry in the ledger.
@@ -90,6 +91,9 @@ func (e *Executor) finish(a *attempt, outputs plugins.Outputs, err error) {
 	if err != nil {
 		r.status, r.class = statusFailed, string(plugins.Classify(err))
 		r.error = clean(err.Error(), plugins.MaxErrorBytes)
+		if errors.Is(context.Cause(a.ctx), ErrHostGone) {
+			r = lost(r.error) // it was stopped, so this says nothing of the work
+		}
 	}
 	r.outputs = encode(a, outputs)
 	a.cancel(nil)
@@ -103,6 +107,14 @@ func (e *Executor) finish(a *attempt, outputs plugins.Outputs, err error) {
 	e.mark(a)
 	e.mu.Unlock()
 	e.wake()
+}
+
+// lost is the end of an attempt that was stopped for no reason of its own.
+func lost(said string) result {
+	return result{
+		status: statusFailed, class: classLost,
+		error: clean("its executor was ended while it ran; "+said, plugins.MaxErrorBytes),
+	}
 }
 
 // interrupt ends an attempt that has not ended, at once, and tells its
@@ -142,15 +154,20 @@ func (e *Executor) report(a *attempt) *pb.Report {
 		r.Kind = pb.Kind_KIND_STOPPED
 		r.StoppedMs = a.stopped
 	default:
-		r.Kind = pb.Kind_KIND_ENDED
-		r.Status, r.Class, r.Error, r.Outputs = a.status, a.class, a.error, a.outputs
-		r.EndedMs, r.StoppedMs = a.ended, a.stopped
+		a.fill(r)
 	}
 	a.said = r.Kind
 	if a.stopped != 0 && a.acked {
 		delete(e.attempts, a.job.BatchNo)
 	}
 	return r
+}
+
+// fill makes r the report of the attempt's end.
+func (a *attempt) fill(r *pb.Report) {
+	r.Kind = pb.Kind_KIND_ENDED
+	r.Status, r.Class, r.Error, r.Outputs = a.status, a.class, a.error, a.outputs
+	r.EndedMs, r.StoppedMs = a.ended, a.stopped
 }
 
 // view is the job as the handler sees it.

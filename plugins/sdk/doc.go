@@ -12,9 +12,12 @@
 //	func daily(ctx context.Context, job sdk.Job, in Daily) (sdk.Outputs, error) { … }
 //
 // Serve is the executor process: it owns the ledger of attempts, their output
-// on its way to the host, and every process its handlers began. One stream
-// joins it to the host; when that ends, the attempts are told so
-// (ErrHostGone), whatever process is left is killed, and the executor exits.
+// on its way to the log, and every process its handlers began. One stream joins
+// it to the host. When that ends the attempts go on, and their timeouts too; the
+// next host is told all that was not acknowledged. When none comes within the
+// grace time, or on SIGTERM, the attempts are told so (ErrHostGone), whatever
+// process is left is killed, what no host knows is written to a file for the
+// next one, and the executor exits.
 //
 // An attempt's life in the ledger:
 //
@@ -31,5 +34,7 @@
 // having news, and the session's writer makes the report from its state when
 // it is its turn, so that a short job costs one report and a new session is
 // told everything by marking everything. Output is sent against credit, so a
-// slow log holds back printing handlers and never a report.
+// slow log holds back printing handlers and never a report; it is kept until
+// credit says that it is in the log, and numbered, so that a session after a
+// host's sudden end sends it again and the log takes it once.
 package sdk

@@ -25,9 +25,20 @@ type Options struct {
 	// OutputHead and OutputTail are the first and last bytes that are kept of
 	// an attempt's output; 0 is the default.
 	OutputHead, OutputTail int
-	// SessionEnded is called when a session ended that no newer one replaced.
-	SessionEnded func()
+	// Grace is how long to go on without a host while attempts run or are not
+	// acknowledged, IdleGrace without any; 0 is what the host says, or else
+	// DefaultGrace and DefaultIdleGrace.
+	Grace, IdleGrace time.Duration
+	// Abandoned is called once, when the grace time is over: no session begins
+	// any more.
+	Abandoned func()
 }
+
+// How long an executor goes on without a host.
+const (
+	DefaultGrace     = 5 * time.Minute
+	DefaultIdleGrace = 10 * time.Second
+)
 
 // Executor runs attempts for one host at a time: the server side of the
 // protocol. Serve makes one; only tests need it otherwise.
@@ -47,7 +58,11 @@ type Executor struct {
 	changed  []*attempt // have news for the host
 	refusals []*pb.Report
 	draining bool
-	session  chan struct{} // closed when a newer session replaces this one
+	asked    bool          // for an inventory
+	session  chan struct{} // closed when a newer session replaces this one; nil: none
+	hello    *pb.Hello     // of the last session
+	lonely   *time.Timer   // runs while there is none
+	ending   bool          // no session begins any more
 }
 
 // NewExecutor returns an executor that runs nothing yet. It fails when a
@@ -93,10 +108,16 @@ func build() string {
 // Register adds the executor's service to a server.
 func (e *Executor) Register(s grpc.ServiceRegistrar) { pb.RegisterExecutorServer(s, e) }
 
-// Stop ends the context of every attempt with cause and waits until their
-// handlers have returned, or ctx ends; it reports which. Then it closes the
-// handlers that have a Close method.
+// Stop takes no more jobs, ends the context of every attempt with cause and
+// waits until their handlers have returned, or ctx ends; it reports which. Then
+// it closes the handlers that have a Close method.
 func (e *Executor) Stop(ctx context.Context, cause error) error {
+	e.mu.Lock()
+	e.draining = true
+	if e.lonely != nil {
+		e.lonely.Stop()
+	}
+	e.mu.Unlock()
 	e.stop(cause)
 	done := make(chan struct{})
 	go func() {
@@ -128,13 +149,15 @@ func (e *Executor) take(m *pb.Down) {
 	for _, c := range m.Cancels {
 		e.cancel(c)
 	}
-	if len(m.Acks) > 0 || m.Drain {
+	if len(m.Acks) > 0 || m.Drain || m.Inventory {
 		e.mu.Lock()
 		e.draining = e.draining || m.Drain
+		e.asked = e.asked || m.Inventory
 		for _, batchNo := range m.Acks {
 			e.forget(batchNo)
 		}
 		e.mu.Unlock()
+		e.wake()
 	}
 }
 

@@ -34,6 +34,7 @@ type output struct {
 	head   int             // bytes of the head that are left
 	tail   tail
 	closed bool
+	seq    uint64 // of the last chunk
 
 	bytes, dropped atomic.Int64 // written with mu held, read without
 }
@@ -62,9 +63,11 @@ func (o *output) write(id pb.Stream, p []byte) (int, error) {
 		}
 		k := min(len(p), maxChunk, o.head)
 		o.head -= k
-		if !o.queue.put(o.ctx, o.chunk(id, at, p[:k])) {
+		joined, ok := o.queue.put(o.ctx, o.chunk(id, at, p[:k]))
+		if !ok {
 			o.dropped.Add(int64(k))
 		}
+		o.count(joined || !ok)
 		p = p[k:]
 	}
 	return n, nil
@@ -75,7 +78,7 @@ func (o *output) note(text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.closed {
-		o.queue.push(o.chunk(pb.Stream_STREAM_NOTE, o.now(), []byte(clean(text, maxChunk))))
+		o.push(pb.Stream_STREAM_NOTE, o.now(), []byte(clean(text, maxChunk)))
 	}
 }
 
@@ -94,17 +97,28 @@ func (o *output) close() {
 	}
 	if n := o.dropped.Load(); n > 0 {
 		mark := fmt.Sprintf("… %d bytes dropped …", n)
-		o.queue.push(o.chunk(pb.Stream_STREAM_NOTE, o.now(), []byte(mark)))
+		o.push(pb.Stream_STREAM_NOTE, o.now(), []byte(mark))
 	}
 	for _, p := range pieces {
-		o.queue.push(o.chunk(p.id, p.at, p.data))
+		o.push(p.id, p.at, p.data)
+	}
+}
+
+func (o *output) push(id pb.Stream, at int64, data []byte) {
+	o.count(o.queue.push(o.chunk(id, at, data)))
+}
+
+// count gives the next chunk its number, unless there was none.
+func (o *output) count(none bool) {
+	if !none {
+		o.seq++
 	}
 }
 
 func (o *output) chunk(id pb.Stream, at int64, data []byte) *pb.Chunk {
 	return &pb.Chunk{
 		BatchNo: o.job.BatchNo, Instance: o.job.Instance, Attempt: o.job.Attempt,
-		Stream: id, AtMs: at, Data: data,
+		Stream: id, AtMs: at, Data: data, Seq: o.seq + 1,
 	}
 }
 

@@ -19,6 +19,19 @@ func adoptOrphans() error {
 	return nil
 }
 
+// standardOutputToError makes what is written to descriptor 1 go where that to
+// descriptor 2 does, whoever writes it.
+func standardOutputToError() { _ = unix.Dup3(2, 1, 0) }
+
+// emptyStderr empties descriptor 2 when it is a file larger than max. It is open
+// for appending, so what comes next begins the file.
+func emptyStderr(max int64) {
+	var s unix.Stat_t
+	if unix.Fstat(2, &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFREG && s.Size > max {
+		_ = unix.Ftruncate(2, 0)
+	}
+}
+
 // killChildren kills every descendant of this process and returns how many
 // were left when the time was over.
 func killChildren(within time.Duration) int {

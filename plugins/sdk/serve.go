@@ -17,33 +17,40 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Limits of an executor's life without a host.
+// Limits of an executor's life.
 const (
-	firstSession = 30 * time.Second // for the host to open its session
-	handlersEnd  = 2 * time.Second  // for handlers to return once the host is gone
+	firstSession = 30 * time.Second // for the host to open its first session
+	handlersEnd  = 2 * time.Second  // for handlers to return when it ends
 	childrenEnd  = 3 * time.Second  // for what they left to be gone
 )
 
+// maxStderr is the size at which standard error begins anew, where it is a
+// file: nobody may be there who keeps it small.
+const maxStderr = 4 << 20
+
+func boundStderr() {
+	for range time.Tick(5 * time.Second) {
+		emptyStderr(maxStderr)
+	}
+}
+
 // Serve is the executor process of a plugin: it serves the handlers to the
-// host that started it and exits, with all its child processes, when that is
-// gone. Started by hand it says so and exits. What handlers print to
-// os.Stdout and os.Stderr goes to the host's own log, not to an attempt's.
+// host that started it and to those that come after it. It exits, with all its
+// child processes, on SIGTERM and when no host has come back within the grace
+// time. Started by hand it says so and exits. What handlers print to os.Stdout
+// and os.Stderr goes to the host's own log, not to an attempt's.
 func Serve(name string, handlers ...plugins.Handler) {
 	os.Exit(serve(name, handlers))
 }
 
 func serve(name string, handlers []plugins.Handler) int {
-	secret := os.Getenv(pb.SecretKey)
-	_ = os.Unsetenv(pb.SecretKey)
-	ended := make(chan struct{}, 1)
+	secret, home := os.Getenv(pb.SecretKey), os.Getenv(pb.HomeKey)
+	for _, key := range []string{pb.SecretKey, pb.HomeKey, pb.DirKey} {
+		_ = os.Unsetenv(key) // not for its children
+	}
+	abandoned := make(chan struct{})
 	e, err := NewExecutor(Options{
-		Plugin: name, Handlers: handlers, Secret: secret,
-		SessionEnded: func() {
-			select {
-			case ended <- struct{}{}:
-			default:
-			}
-		},
+		Plugin: name, Handlers: handlers, Secret: secret, Abandoned: func() { close(abandoned) },
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -52,9 +59,10 @@ func serve(name string, handlers []plugins.Handler) int {
 	if err := adoptOrphans(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	// A host that died leaves a broken pipe on standard error. The signal is
-	// caught, not ignored: children inherit ignored signals.
+	// A host that died leaves a broken pipe. The signal is caught, not ignored:
+	// children inherit ignored signals.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	go boundStderr()
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM)
 
@@ -67,13 +75,13 @@ func serve(name string, handlers []plugins.Handler) int {
 		select {
 		case <-begun:
 			select {
-			case <-ended:
+			case <-abandoned:
 			case <-terminated:
 			}
 		case <-terminated:
 		case <-time.After(firstSession):
 		}
-		e.end()
+		e.end(home)
 		server.Stop()
 	}()
 	plugin.Serve(&plugin.ServeConfig{
@@ -91,8 +99,9 @@ func serve(name string, handlers []plugins.Handler) int {
 	return 0
 }
 
-// end stops all attempts and leaves no child process.
-func (e *Executor) end() {
+// end stops all attempts, leaves no child process, and writes down what no host
+// has acknowledged.
+func (e *Executor) end(home string) {
 	ctx, cancel := context.WithTimeout(context.Background(), handlersEnd)
 	defer cancel()
 	if err := e.Stop(ctx, ErrHostGone); err != nil {
@@ -101,17 +110,25 @@ func (e *Executor) end() {
 	if left := killChildren(childrenEnd); left > 0 {
 		fmt.Fprintf(os.Stderr, "executor %s: %d processes could not be killed\n", e.opts.Plugin, left)
 	}
+	if home == "" {
+		return
+	}
+	if err := e.writeLastWords(home); err != nil {
+		fmt.Fprintf(os.Stderr, "executor %s: %v\n", e.opts.Plugin, err)
+	}
 }
 
 // newServer returns the gRPC server. At the first session, which is after
 // go-plugin has put pipes that nobody reads in the place of os.Stdout and
-// os.Stderr, both become the process's standard error.
+// os.Stderr, both become the process's standard error: its standard output is
+// a pipe to a host that may be gone.
 func newServer(begun chan struct{}) *grpc.Server {
 	stderr := os.Stderr
 	var once sync.Once
 	first := func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
 		once.Do(func() {
 			os.Stdout, os.Stderr = stderr, stderr
+			standardOutputToError()
 			close(begun)
 		})
 		return h(srv, s)

@@ -1,10 +1,12 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
 	"io"
+	"time"
 
 	pb "github.com/axctl/ax/plugins/proto"
 	"google.golang.org/grpc"
@@ -35,7 +37,10 @@ func (e *Executor) Session(s grpc.BidiStreamingServer[pb.Down, pb.Up]) error {
 	if first.Hello == nil || subtle.ConstantTimeCompare(given, []byte(e.opts.Secret)) != 1 {
 		return status.Error(codes.PermissionDenied, "wrong secret")
 	}
-	replaced, inventory := e.open(first.Hello)
+	replaced, inventory, err := e.open(first.Hello)
+	if err != nil {
+		return err
+	}
 	received := make(chan error, 1)
 	go func() { received <- e.receive(s) }()
 	err = s.Send(&pb.Up{Inventory: inventory})
@@ -58,38 +63,72 @@ func (e *Executor) Session(s grpc.BidiStreamingServer[pb.Down, pb.Up]) error {
 	return err
 }
 
-// open makes this the session that is served.
-func (e *Executor) open(h *pb.Hello) (replaced chan struct{}, inventory *pb.Inventory) {
+// open makes this the session that is served. A host that is older than the
+// last one is gone, whatever it says: its session must not take the place of
+// the new one's.
+func (e *Executor) open(h *pb.Hello) (replaced chan struct{}, inventory *pb.Inventory, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	switch {
+	case e.ending:
+		return nil, nil, status.Error(codes.Unavailable, "the executor is ending")
+	case h.Epoch < e.hello.GetEpoch():
+		return nil, nil, status.Error(codes.FailedPrecondition, "a newer host has had a session")
+	}
+	e.hello = h
 	if e.session != nil {
 		close(e.session)
 	}
-	e.session = make(chan struct{})
+	if e.lonely != nil {
+		e.lonely.Stop()
+	}
+	e.session, e.asked = make(chan struct{}), false
 	e.queue.open(h.Window)
-	inventory = &pb.Inventory{}
-	for batchNo, a := range e.attempts {
+	for _, a := range e.attempts {
 		a.said = pb.Kind_KIND_UNKNOWN
 		e.mark(a)
-		if a.ended == 0 {
-			inventory.Running = append(inventory.Running, batchNo)
-		} else {
-			inventory.Ended = append(inventory.Ended, batchNo)
-		}
 	}
 	e.wake()
-	return e.session, inventory
+	return e.session, e.inventory(), nil
 }
 
+// inventory lists the ledger. Called with mu held.
+func (e *Executor) inventory() *pb.Inventory {
+	in := &pb.Inventory{}
+	for batchNo, a := range e.attempts {
+		if a.ended == 0 {
+			in.Running = append(in.Running, batchNo)
+		} else {
+			in.Ended = append(in.Ended, batchNo)
+		}
+	}
+	return in
+}
+
+// ended begins the grace time, unless a newer session has begun.
 func (e *Executor) ended(session chan struct{}) {
 	e.mu.Lock()
-	current := e.session == session
-	if current {
-		e.session = nil
+	defer e.mu.Unlock()
+	if e.session != session {
+		return
 	}
+	e.session = nil
+	e.queue.leave()
+	grace := cmp.Or(e.opts.IdleGrace, time.Duration(e.hello.IdleGraceMs)*time.Millisecond, DefaultIdleGrace)
+	if len(e.attempts) > 0 || !e.queue.empty() {
+		grace = cmp.Or(e.opts.Grace, time.Duration(e.hello.GraceMs)*time.Millisecond, DefaultGrace)
+	}
+	e.lonely = time.AfterFunc(grace, e.abandon)
+}
+
+// abandon ends the executor's life when no session has begun meanwhile.
+func (e *Executor) abandon() {
+	e.mu.Lock()
+	over := e.session == nil && !e.ending
+	e.ending = e.ending || over
 	e.mu.Unlock()
-	if current && e.opts.SessionEnded != nil {
-		e.opts.SessionEnded()
+	if over && e.opts.Abandoned != nil {
+		e.opts.Abandoned()
 	}
 }
 
@@ -131,7 +170,10 @@ func (e *Executor) next(session chan struct{}) *pb.Up {
 	}
 	up := &pb.Up{Chunks: e.queue.take(maxChunkBytes)}
 	up.Reports = e.reports()
-	if len(up.Reports) == 0 && len(up.Chunks) == 0 {
+	if e.asked && len(e.refusals) == 0 { // so what it does not list was told of
+		up.Inventory, e.asked = e.inventory(), false
+	}
+	if len(up.Reports) == 0 && len(up.Chunks) == 0 && up.Inventory == nil {
 		return nil
 	}
 	return up
