@@ -428,13 +428,14 @@ type Retention interface {
 	// q.EndedByMs, with their attempts and life lines, and likewise skipped
 	// stretches; oldest first up to the first that must stay. What is open, and
 	// the newest q.KeepLast of each, always stays. Keys of triggers go by their
-	// own age. It works in transactions of
-	// about PruneStep rows, calls step after each, and ends with step's error.
+	// own age. It works in transactions of at most about PruneStep rows, and
+	// fewer where they take long, calls step after each, and ends with step's
+	// error.
 	// Several may run at once.
 	Prune(ctx context.Context, q PruneQuery, step func(Pruned) error) error
 }
 
-// PruneStep is about how many rows one transaction of Prune deletes.
+// PruneStep is about how many rows one transaction of Prune deletes at most.
 const PruneStep = 500
 
 // PruneQuery says what is old. The newest instances are those made last.

@@ -80,7 +80,8 @@ type Auditor interface {
 }
 
 // Records is a snapshot of a store, row by row, without holding it in memory.
-// A sequence ends at its first error.
+// A sequence ends at its first error. It has a method a kind of row, which are
+// more than six.
 type Records interface {
 	// Objects are in order of id.
 	Objects() iter.Seq2[Object, error]
@@ -95,6 +96,16 @@ type Records interface {
 	// Slots are all that accounts for scheduled slots, in order of task and
 	// first slot.
 	Slots() iter.Seq2[SlotRecord, error]
+	// Unindexed are keys on which the index of tasks' histories and the ledger
+	// do not agree; none where there is no such index.
+	Unindexed() iter.Seq2[IndexFault, error]
+}
+
+// IndexFault is a key that only one of the two has, the index of histories or
+// the ledger.
+type IndexFault struct {
+	Ref          // without ID when it is not in the ledger
+	Missing bool // in the index, and else in the ledger
 }
 
 // SlotRecord is a scheduled instance (FromMs and ToMs are its due instant) or

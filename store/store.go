@@ -23,6 +23,7 @@ type Store interface {
 	ax.Watcher
 	ax.Hosts
 	ax.Retention
+	ax.Upkeep
 	ax.Queries
 	ax.Auditor
 	io.Closer

@@ -36,6 +36,7 @@ const MaxFindings = 1000
 const (
 	report       = "this is a fault of ax or of the disk: keep a copy of the store and report it"
 	restartMends = "start axd again, which counts anew; if it stays, keep a copy of the store and report it"
+	reindex      = "nothing is lost, a list is wrong: run DELETE FROM history; UPDATE meta SET history_to = NULL; with sqlite3, and axd makes it anew"
 	backfill     = "start what is missing by hand with axctl trigger, keep a copy of the store and report it"
 )
 
@@ -44,7 +45,7 @@ const (
 func Check(ctx context.Context, store ax.Auditor, now time.Time) ([]Finding, error) {
 	c := &checker{nowMs: now.UnixMilli(), tasks: map[int64]*task{}, retried: map[int64][]ax.Ref{}, untimed: map[ax.VersionKey][]int64{}}
 	err := store.Audit(ctx, func(r ax.Records) error {
-		for _, step := range []func(ax.Records) error{c.readObjects, c.instances, c.retries, c.versions, c.counters} {
+		for _, step := range []func(ax.Records) error{c.readObjects, c.instances, c.retries, c.versions, c.counters, c.index} {
 			if err := step(r); err != nil {
 				return err
 			}
@@ -113,6 +114,21 @@ func (c *checker) counters(ax.Records) error {
 		}
 		if t.waiting != t.row.Waiting {
 			c.find(3, restartMends, t.address, "waiting is %d, and %d instances are pending", t.row.Waiting, t.waiting)
+		}
+	}
+	return nil
+}
+
+// index compares the index of histories with the ledger.
+func (c *checker) index(r ax.Records) error {
+	for f, err := range r.Unindexed() {
+		if err != nil {
+			return fmt.Errorf("index of histories: %w", err)
+		}
+		if f.Missing {
+			c.find(12, reindex, fmt.Sprintf("instance %d", f.ID), "the history of its task does not list it")
+		} else {
+			c.find(12, reindex, fmt.Sprintf("task %d", f.TaskID), "its history lists %s due %s, which does not exist", f.SlotKey, instant(f.DueMs))
 		}
 	}
 	return nil

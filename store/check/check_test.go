@@ -25,6 +25,7 @@ type rows struct {
 	attempts    []ax.Attempt
 	transitions []ax.Transition
 	slots       []ax.SlotRecord
+	unindexed   []ax.IndexFault
 	err         error // at the end of each stream
 }
 
@@ -36,6 +37,7 @@ func (r *rows) Instances() iter.Seq2[ax.Instance, error]     { return stream(r.i
 func (r *rows) Attempts() iter.Seq2[ax.Attempt, error]       { return stream(r.attempts, r.err) }
 func (r *rows) Transitions() iter.Seq2[ax.Transition, error] { return stream(r.transitions, r.err) }
 func (r *rows) Slots() iter.Seq2[ax.SlotRecord, error]       { return stream(r.slots, r.err) }
+func (r *rows) Unindexed() iter.Seq2[ax.IndexFault, error]   { return stream(r.unindexed, r.err) }
 
 func stream[T any](rows []T, err error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -291,6 +293,10 @@ func TestFindings(t *testing.T) {
 			r.instances[1].Attempt = 2
 			r.attempts = []ax.Attempt{{InstanceID: 2, Attempt: 1, EndedMs: 1}}
 		}, 10, "instance 2", "has not stopped"},
+		{"not in its task's history", func(r *rows) { r.unindexed = []ax.IndexFault{{Ref: r.instances[0].Ref, Missing: true}} }, 12, "instance 1", "does not list it"},
+		{"only in its task's history", func(r *rows) {
+			r.unindexed = []ax.IndexFault{{Ref: ax.Ref{TaskID: 1, DueMs: start, SlotKey: "s:1"}}}
+		}, 12, "task 1", "which does not exist"},
 		{"another stack", func(r *rows) { r.versions[0].Revision.Stack = "other" }, 11, "task.a", "stack other"},
 	}
 	for _, tt := range tests {

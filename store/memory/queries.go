@@ -187,6 +187,8 @@ func (r records) Slots() iter.Seq2[ax.SlotRecord, error] {
 	return all(rows)
 }
 
+func (r records) Unindexed() iter.Seq2[ax.IndexFault, error] { return all[ax.IndexFault](nil) }
+
 func all[T any](rows []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, row := range rows {

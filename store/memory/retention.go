@@ -72,3 +72,9 @@ func (s *Store) pruneStretches(o *object, q ax.PruneQuery) (deleted int64) {
 	s.stretches = append(others, mine...)
 	return deleted
 }
+
+// IndexHistory implements ax.Upkeep: there is nothing to do.
+func (s *Store) IndexHistory(context.Context, func() error) error { return nil }
+
+// Holds implements ax.Upkeep.
+func (s *Store) Holds() []ax.WriterHold { return nil }

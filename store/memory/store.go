@@ -90,6 +90,7 @@ var (
 	_ ax.Watcher       = (*Store)(nil)
 	_ ax.Hosts         = (*Store)(nil)
 	_ ax.Retention     = (*Store)(nil)
+	_ ax.Upkeep        = (*Store)(nil)
 	_ ax.Queries       = (*Store)(nil)
 	_ ax.Auditor       = (*Store)(nil)
 )

@@ -17,7 +17,7 @@ func (s *Store) Apply(ctx context.Context, cs ax.ChangeSet) (ax.Applied, error) 
 		}
 	}
 	var done ax.Applied
-	err := s.write(ctx, len(cs.Changes)+1, func(t *tx) (err error) {
+	_, err := s.writeAs(ctx, kindApply, len(cs.Changes)+1, func(t *tx) (err error) {
 		done, err = (&apply{tx: t, cs: cs, commitMs: max(s.now().UnixMilli(), cs.NowMs)}).run()
 		return err
 	})

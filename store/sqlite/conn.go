@@ -112,6 +112,11 @@ func (c *conn) query(ctx context.Context, scan func(*row) error, sql string, arg
 	}
 }
 
+// reader returns query for one context, as tx.query is for a transaction.
+func (c *conn) reader(ctx context.Context) func(scan func(*row) error, sql string, args ...any) error {
+	return func(scan func(*row) error, sql string, args ...any) error { return c.query(ctx, scan, sql, args...) }
+}
+
 // row reads the columns of one result row from left to right. NULL reads as
 // the zero value.
 type row struct {

@@ -48,6 +48,8 @@ var violations = []struct {
 	{8, "skipped without a word", `DELETE FROM transition WHERE cause = 'overlap'`, false},
 	{10, "two attempts at once", `UPDATE attempt SET stopped_ms = NULL`, true},
 	{11, "written by another stack", `UPDATE revision SET stack_id = 99; INSERT INTO stack (id, name, serial) VALUES (99, 'other', 1)`, true},
+	{12, "not in its task's history", `UPDATE meta SET history_to = 3`, true},
+	{12, "only in its task's history", `INSERT INTO history VALUES (1, 1, 's:1')`, true},
 }
 
 func TestViolationsAreFound(t *testing.T) {
@@ -121,7 +123,7 @@ func populate(t *testing.T) string {
 	return path
 }
 
-func open(t *testing.T, path string) *sql.DB {
+func open(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err != nil {

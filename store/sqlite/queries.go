@@ -1,12 +1,10 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/axctl/ax"
 )
@@ -55,46 +53,6 @@ func (s *Store) Versions(ctx context.Context, objectID int64) ([]ax.VersionRow, 
 			selectVersions+` WHERE d.object_id = ? ORDER BY d.version DESC`, objectID)
 	})
 	return versions, err
-}
-
-// Instances implements ax.Queries.
-func (s *Store) Instances(ctx context.Context, f ax.InstanceFilter) ([]ax.InstanceRow, error) {
-	where, args := []string{"1"}, []any{}
-	if f.TaskID != 0 {
-		// The plus keeps the planner from sorting what the key has in order.
-		where, args = append(where, `+i.task_id = ?`), append(args, f.TaskID)
-	}
-	if len(f.Status) > 0 {
-		where = append(where, `i.status IN (?`+strings.Repeat(`, ?`, len(f.Status)-1)+`)`)
-		for _, st := range f.Status {
-			args = append(args, string(st))
-		}
-	}
-	if f.SinceMs != 0 {
-		where, args = append(where, `i.due_ms >= ?`), append(args, f.SinceMs)
-	}
-	if b := f.Before; b != nil {
-		where, args = append(where, `(i.due_ms, i.task_id, i.slot_key) < (?, ?, ?)`), append(args, b.DueMs, b.TaskID, b.SlotKey)
-	}
-	rows := []ax.InstanceRow{}
-	err := s.read(ctx, func(c *conn) error {
-		return c.query(ctx, func(r *row) error { rows = append(rows, scanInstanceRow(r)); return nil },
-			selectInstanceRows+` WHERE `+strings.Join(where, ` AND `)+`
-			ORDER BY i.due_ms DESC, i.task_id DESC, i.slot_key DESC LIMIT ?`, append(args, cmp.Or(f.Limit, 100))...)
-	})
-	return rows, err
-}
-
-// selectInstanceRows reads the ledger first: left to itself the planner begins
-// with the object when it sees LIMIT 1, and sorts a task's whole history.
-const selectInstanceRows = `SELECT ` + instanceColumns + `, s.name, o.kind, o.name,
-	CASE WHEN i.status = 'pending' AND i.attempt > 1 THEN (SELECT a.error FROM attempt a WHERE a.instance_id = i.id AND a.attempt = i.attempt - 1) END
-	FROM instance i CROSS JOIN object o ON o.id = i.task_id CROSS JOIN stack s ON s.id = o.stack_id`
-
-func scanInstanceRow(r *row) ax.InstanceRow {
-	in := ax.InstanceRow{Instance: scanInstance(r), Stack: r.text()}
-	in.Task, in.LastError = ax.Address(ax.ObjectKind(r.text()), r.text()), r.text()
-	return in
 }
 
 // Instance implements ax.Queries.

@@ -14,6 +14,9 @@ const (
 	countPage = 20_000
 	// prunePage is how many instances one look for old ones reads.
 	prunePage = 2000
+	// runAtMost is how many instances one statement deletes the attempts and
+	// life lines of: few enough that a step stays near its size.
+	runAtMost = 20
 )
 
 // Prune implements ax.Retention. It goes by ids, whose order is that in which
@@ -29,6 +32,7 @@ func (s *Store) Prune(ctx context.Context, q ax.PruneQuery, step func(ax.Pruned)
 	if err != nil {
 		return fmt.Errorf("find old instances: %w", err)
 	}
+	steps := newPace(ax.PruneStep)
 	for after := int64(0); len(beyond) > 0; {
 		page, err := s.oldest(ctx, q, after)
 		if err != nil {
@@ -40,7 +44,7 @@ func (s *Store) Prune(ctx context.Context, q ax.PruneQuery, step func(ax.Pruned)
 		after = page[len(page)-1].ID
 		ripe := deletable(page, beyond, q.EndedByMs)
 		for len(ripe) > 0 {
-			deleted, n, err := s.deleteInstances(ctx, ripe)
+			deleted, n, err := s.deleteInstances(ctx, ripe, steps)
 			if err != nil {
 				return fmt.Errorf("delete old instances: %w", err)
 			}
@@ -53,10 +57,10 @@ func (s *Store) Prune(ctx context.Context, q ax.PruneQuery, step func(ax.Pruned)
 			break // made too late, and so was all that follows
 		}
 	}
-	if err := s.pruneStretches(ctx, q, step); err != nil {
+	if err := s.pruneStretches(ctx, q, steps, step); err != nil {
 		return err
 	}
-	return s.pruneKeys(ctx, q.KeysByMs, step)
+	return s.pruneKeys(ctx, q.KeysByMs, steps, step)
 }
 
 // beyondNewest returns, for each task with more than keep instances, the id of
@@ -102,50 +106,64 @@ func (s *Store) oldest(ctx context.Context, q ax.PruneQuery, after int64) ([]ax.
 
 // deletable selects what of a page may go. A task of which one must stay, or
 // whose newest are reached, is taken out of beyond.
-func deletable(page []ax.Instance, beyond map[int64]int64, endedByMs int64) []ax.Instance {
-	var ripe []ax.Instance
+func deletable(page []ax.Instance, beyond map[int64]int64, endedByMs int64) []ripeInstance {
+	var ripe []ripeInstance
+	run := 0
 	for _, in := range page {
 		last, ok := beyond[in.TaskID]
-		switch {
-		case !ok:
-		case in.ID <= last && in.Prunable(endedByMs):
-			ripe = append(ripe, in)
-		default:
+		if ok && in.ID <= last && in.Prunable(endedByMs) {
+			ripe = append(ripe, ripeInstance{in, run})
+			continue
+		}
+		run++
+		if ok {
 			delete(beyond, in.TaskID)
 		}
 	}
 	return ripe
 }
 
-// deleteInstances deletes the first n of them, about ax.PruneStep rows, in one
+// ripeInstance is one that may be deleted. Between two of one run there is no
+// instance that stays.
+type ripeInstance struct {
+	ax.Instance
+	run int
+}
+
+// deleteInstances deletes the first n of them, one step's rows, in one
 // transaction, and says from when on their tasks' slots can be checked.
-func (s *Store) deleteInstances(ctx context.Context, ripe []ax.Instance) (deleted ax.Pruned, n int, err error) {
-	err = s.write(ctx, ax.PruneStep, func(t *tx) error {
+func (s *Store) deleteInstances(ctx context.Context, ripe []ripeInstance, steps *pace) (deleted ax.Pruned, n int, err error) {
+	held, err := s.background(ctx, kindPrune, func(t *tx) error {
 		deleted, n = ax.Pruned{}, 0
 		horizons := map[int64]int64{}
-		for n < len(ripe) && deleted.Rows() < ax.PruneStep {
-			in := ripe[n]
-			n++
-			gone, err := t.exec(`DELETE FROM instance WHERE due_ms = ? AND task_id = ? AND slot_key = ? AND id = ?`,
-				in.DueMs, in.TaskID, in.SlotKey, in.ID)
+		for n < len(ripe) && deleted.Rows() < int64(steps.rows) {
+			first := n
+			for n < len(ripe) && ripe[n].run == ripe[first].run && n-first < runAtMost {
+				in := ripe[n]
+				n++
+				gone, err := t.exec(`DELETE FROM instance WHERE due_ms = ? AND task_id = ? AND slot_key = ? AND id = ?`,
+					in.DueMs, in.TaskID, in.SlotKey, in.ID)
+				if err != nil {
+					return err
+				}
+				deleted.Instances += gone
+				if in.Kind == ax.InstanceSchedule {
+					horizons[in.TaskID] = max(horizons[in.TaskID], in.DueMs)
+				}
+			}
+			attempts, err := t.exec(`DELETE FROM attempt WHERE instance_id BETWEEN ? AND ?`, ripe[first].ID, ripe[n-1].ID)
 			if err != nil {
 				return err
 			}
-			attempts, err := t.exec(`DELETE FROM attempt WHERE instance_id = ?`, in.ID)
+			transitions, err := t.exec(`DELETE FROM transition WHERE instance_id BETWEEN ? AND ?`, ripe[first].ID, ripe[n-1].ID)
 			if err != nil {
 				return err
 			}
-			transitions, err := t.exec(`DELETE FROM transition WHERE instance_id = ?`, in.ID)
-			if err != nil {
-				return err
-			}
-			deleted = deleted.Plus(ax.Pruned{Instances: gone, Attempts: attempts, Transitions: transitions})
-			if in.Kind == ax.InstanceSchedule {
-				horizons[in.TaskID] = max(horizons[in.TaskID], in.DueMs)
-			}
+			deleted = deleted.Plus(ax.Pruned{Attempts: attempts, Transitions: transitions})
 		}
 		return raiseHorizons(t, horizons)
 	})
+	steps.took(held)
 	return deleted, n, err
 }
 
@@ -160,7 +178,7 @@ func raiseHorizons(t *tx, horizons map[int64]int64) error {
 }
 
 // pruneStretches deletes old skipped stretches, task by task.
-func (s *Store) pruneStretches(ctx context.Context, q ax.PruneQuery, step func(ax.Pruned) error) error {
+func (s *Store) pruneStretches(ctx context.Context, q ax.PruneQuery, steps *pace, step func(ax.Pruned) error) error {
 	var tasks []int64
 	err := s.read(ctx, func(c *conn) error {
 		return c.query(ctx, func(r *row) error { tasks = append(tasks, r.int64()); return nil },
@@ -170,11 +188,12 @@ func (s *Store) pruneStretches(ctx context.Context, q ax.PruneQuery, step func(a
 		return fmt.Errorf("find old stretches: %w", err)
 	}
 	for i := 0; i < len(tasks); {
-		n, err := s.deleteStretches(ctx, tasks[i], q)
+		most := steps.rows
+		n, err := s.deleteStretches(ctx, tasks[i], q, steps)
 		if err != nil {
 			return fmt.Errorf("delete old stretches: %w", err)
 		}
-		if n < ax.PruneStep {
+		if n < int64(most) {
 			i++
 		}
 		if n == 0 {
@@ -187,8 +206,8 @@ func (s *Store) pruneStretches(ctx context.Context, q ax.PruneQuery, step func(a
 	return nil
 }
 
-func (s *Store) deleteStretches(ctx context.Context, task int64, q ax.PruneQuery) (n int64, err error) {
-	err = s.write(ctx, ax.PruneStep, func(t *tx) error {
+func (s *Store) deleteStretches(ctx context.Context, task int64, q ax.PruneQuery, steps *pace) (n int64, err error) {
+	held, err := s.background(ctx, kindPrune, func(t *tx) error {
 		n = 0
 		have := 0
 		err := t.query(func(r *row) error { have = r.int(); return nil }, `SELECT count(*) FROM skipped WHERE task_id = ?`, task)
@@ -203,7 +222,7 @@ func (s *Store) deleteStretches(ctx context.Context, task int64, q ax.PruneQuery
 				ids, horizon = append(ids, id), max(horizon, to)
 			}
 			return nil
-		}, `SELECT id, to_ms FROM skipped WHERE task_id = ? ORDER BY from_ms, id LIMIT ?`, task, max(0, min(ax.PruneStep, have-q.KeepLast)))
+		}, `SELECT id, to_ms FROM skipped WHERE task_id = ? ORDER BY from_ms, id LIMIT ?`, task, max(0, min(steps.rows, have-q.KeepLast)))
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -215,12 +234,13 @@ func (s *Store) deleteStretches(ctx context.Context, task int64, q ax.PruneQuery
 		n = int64(len(ids))
 		return raiseHorizons(t, map[int64]int64{task: horizon})
 	})
+	steps.took(held)
 	return n, err
 }
 
 // pruneKeys deletes old keys of triggers. Most sweeps find none, and then do
 // not take the writer.
-func (s *Store) pruneKeys(ctx context.Context, byMs int64, step func(ax.Pruned) error) error {
+func (s *Store) pruneKeys(ctx context.Context, byMs int64, steps *pace, step func(ax.Pruned) error) error {
 	for {
 		old := false
 		err := s.read(ctx, func(c *conn) error {
@@ -234,11 +254,12 @@ func (s *Store) pruneKeys(ctx context.Context, byMs int64, step func(ax.Pruned) 
 			return nil
 		}
 		var n int64
-		err = s.write(ctx, ax.PruneStep, func(t *tx) (err error) {
+		held, err := s.background(ctx, kindPrune, func(t *tx) (err error) {
 			n, err = t.exec(`DELETE FROM trigger_key WHERE (object_id, key) IN
-				(SELECT object_id, key FROM trigger_key WHERE at_ms <= ? ORDER BY at_ms LIMIT ?)`, byMs, ax.PruneStep)
+				(SELECT object_id, key FROM trigger_key WHERE at_ms <= ? ORDER BY at_ms LIMIT ?)`, byMs, steps.rows)
 			return err
 		})
+		steps.took(held)
 		if err != nil {
 			return fmt.Errorf("delete old keys of triggers: %w", err)
 		}

@@ -69,10 +69,14 @@ func TestBoundedSize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if size := bytesOf(t, path); round == 2 {
-			filled = size
-		} else if round > 2 && size > filled+filled/10 {
-			t.Fatalf("round %d: %d bytes, and %d after the third", round, size, filled)
+		if err := s.IndexHistory(t.Context(), func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		// What retention and history wait for goes up and down a little.
+		if size := bytesOf(t, path); round < 6 {
+			filled = max(filled, size)
+		} else if size > filled+filled/10 {
+			t.Fatalf("round %d: %d bytes, and %d at most in the first six", round, size, filled)
 		}
 	}
 	rows, err := s.Instances(t.Context(), ax.InstanceFilter{Limit: 10_000})
@@ -101,6 +105,7 @@ func TestFromSchemaOne(t *testing.T) {
 	path := populate(t)
 	_, err := open(t, path).ExecContext(t.Context(), `ALTER TABLE object DROP COLUMN checked_from; ALTER TABLE meta DROP COLUMN copied_ms;
 		ALTER TABLE instance DROP COLUMN verdict; DROP TABLE trigger_key;
+		DROP TABLE history; DROP TABLE history_gone; DROP TRIGGER instance_gone; DROP INDEX instance_status; ALTER TABLE meta DROP COLUMN history_to;
 		DELETE FROM migration WHERE number > 1; PRAGMA user_version = 1; UPDATE meta SET schema_version = 1`)
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +117,7 @@ func TestFromSchemaOne(t *testing.T) {
 	}
 	defer s.Close()
 	info, err := s.Info(t.Context())
-	if err != nil || info.SchemaVersion != 3 || info.MinReader != 1 {
+	if err != nil || info.SchemaVersion != 4 || info.MinReader != 1 {
 		t.Errorf("info is %+v, %v", info, err)
 	}
 	if found := findings(t, path); len(found) > 0 {
@@ -244,7 +249,7 @@ func TestPruneBesideFirings(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if n := steps.Load(); n != old/ax.PruneStep {
+	if n := steps.Load(); n < old/ax.PruneStep {
 		t.Errorf("%d steps", n)
 	}
 }

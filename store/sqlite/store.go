@@ -62,16 +62,18 @@ const (
 
 // Store is a store in one SQLite file. It is safe for concurrent use.
 type Store struct {
-	path    string
-	info    fs.FileInfo // of the file that was opened
-	now     func() time.Time
-	log     *slog.Logger
-	made    bool // by this Open
-	reads   bool // read only
-	writer  *writer
-	free    chan *conn // one element a reader; nil is one not opened yet
-	closed  sync.Once
-	version int64 // PRAGMA data_version as last seen; under the writer's token
+	path   string
+	info   fs.FileInfo // of the file that was opened
+	now    func() time.Time
+	log    *slog.Logger
+	made   bool // by this Open
+	reads  bool // read only
+	writer *writer
+	free   chan *conn // one element a reader; nil is one not opened yet
+	closed sync.Once
+	// historyLeast is how many ids history takes at once at least.
+	historyLeast int64
+	version      int64 // PRAGMA data_version as last seen; under the writer's token
 }
 
 var (
@@ -83,6 +85,7 @@ var (
 	_ ax.Watcher       = (*Store)(nil)
 	_ ax.Hosts         = (*Store)(nil)
 	_ ax.Retention     = (*Store)(nil)
+	_ ax.Upkeep        = (*Store)(nil)
 	_ ax.Queries       = (*Store)(nil)
 	_ ax.Auditor       = (*Store)(nil)
 )
@@ -91,7 +94,7 @@ var (
 // ErrTooNew: a newer ax made it; ErrDenied: it is not ours to use. Close
 // releases it.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
-	s := &Store{now: o.Now, log: o.Log, reads: o.ReadOnly, free: make(chan *conn, readers)}
+	s := &Store{now: o.Now, log: o.Log, reads: o.ReadOnly, historyLeast: defaultHistoryLeast, free: make(chan *conn, readers)}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -233,6 +236,21 @@ func (s *Store) write(ctx context.Context, rows int, op func(*tx) error) error {
 		return fmt.Errorf("%w: store %s is open for reading only", ax.ErrDenied, s.path)
 	}
 	return s.explain(s.writer.do(ctx, rows, op))
+}
+
+// writeAs is write for a kind of work of holdKinds.
+func (s *Store) writeAs(ctx context.Context, kind string, rows int, op func(*tx) error) (held time.Duration, err error) {
+	if s.reads {
+		return 0, s.write(ctx, rows, op)
+	}
+	held, err = s.writer.doAs(ctx, kind, rows, op)
+	return held, s.explain(err)
+}
+
+// background runs op as one transaction alone, for work that can wait: firings
+// are not put into it.
+func (s *Store) background(ctx context.Context, kind string, op func(*tx) error) (held time.Duration, err error) {
+	return s.writeAs(ctx, kind, maxBatch, op)
 }
 
 // read runs use on a reading connection, all in one snapshot.

@@ -16,6 +16,7 @@ func TestContract(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.IndexAll()
 		t.Cleanup(func() {
 			if err := s.Close(); err != nil {
 				t.Error(err)

@@ -56,15 +56,19 @@ type writer struct {
 
 	mu    sync.Mutex // guards queue
 	queue []*write
+
+	holds holds
 }
 
 // write is one caller's change. op may run twice, so it sets all it returns.
 type write struct {
 	ctx  context.Context
+	kind string // of holdKinds
 	rows int
 	op   func(*tx) error
 	err  error
-	done chan struct{} // closed when err is final
+	held time.Duration // how long its transaction held the writer
+	done chan struct{} // closed when err and held are final
 }
 
 // tx is what an op writes through.
@@ -120,28 +124,35 @@ func (t *tx) takeID() (int64, error) {
 // error of COMMIT leaves open whether it was: its callers are those whose call
 // can be repeated without harm.
 func (w *writer) do(ctx context.Context, rows int, op func(*tx) error) error {
+	_, err := w.doAs(ctx, kindWork, rows, op)
+	return err
+}
+
+// doAs is do for a kind of work that is accounted for by itself, and tells how
+// long its transaction held the writer.
+func (w *writer) doAs(ctx context.Context, kind string, rows int, op func(*tx) error) (held time.Duration, err error) {
 	if w.busy > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, w.busy, fmt.Errorf("%w for %v", ax.ErrBusy, w.busy))
 		defer cancel()
 	}
-	mine := &write{ctx: ctx, rows: rows, op: op, done: make(chan struct{})}
+	mine := &write{ctx: ctx, kind: kind, rows: rows, op: op, done: make(chan struct{})}
 	w.mu.Lock()
 	w.queue = append(w.queue, mine)
 	w.mu.Unlock()
 	for {
 		select {
 		case <-mine.done:
-			return mine.err
+			return mine.held, mine.err
 		case w.token <- struct{}{}:
 			w.lead(mine)
 			<-w.token
 		case <-ctx.Done():
 			if w.withdraw(mine) {
-				return context.Cause(ctx)
+				return 0, context.Cause(ctx)
 			}
 			<-mine.done
-			return mine.err
+			return mine.held, mine.err
 		}
 	}
 }
@@ -177,7 +188,13 @@ func (w *writer) lead(mine *write) {
 		return
 	}
 	batch := w.take()
+	began := w.now()
 	err := w.run(batch)
+	held := w.now().Sub(began)
+	for _, b := range batch {
+		b.held = held
+	}
+	w.holds.add(batch, held)
 	var failed *opError
 	switch {
 	case errors.As(err, &failed) && len(batch) > 1:

@@ -221,6 +221,11 @@ func (f *Faulty) Leave(ctx context.Context, name, boot string, nowMs int64) erro
 	return f.fault(ctx, "Leave", func() error { return f.Store.Leave(ctx, name, boot, nowMs) })
 }
 
+// IndexHistory implements ax.Upkeep. All its transactions are one call.
+func (f *Faulty) IndexHistory(ctx context.Context, step func() error) error {
+	return f.fault(ctx, "IndexHistory", func() error { return f.Store.IndexHistory(ctx, step) })
+}
+
 // Prune implements ax.Retention. All its transactions are one call.
 func (f *Faulty) Prune(ctx context.Context, q ax.PruneQuery, step func(ax.Pruned) error) error {
 	return f.fault(ctx, "Prune", func() error { return f.Store.Prune(ctx, q, step) })

@@ -48,6 +48,8 @@ func compareWithModel(t *testing.T, open Open) {
 			"resume":   p.drawn(p.resume),
 			"host":     p.drawn(p.host),
 			"prune":    p.drawn(p.prune),
+			"index":    p.drawn(p.index),
+			"list":     p.drawn(p.list),
 		})
 	})
 }
@@ -492,4 +494,34 @@ func (p *pair) prune() {
 		err := s.Prune(p.ctx, q, func(n ax.Pruned) error { sum = sum.Plus(n); return nil })
 		return sum, err
 	})
+}
+
+// index brings the index of histories up to date, or a part of it.
+func (p *pair) index() {
+	enough := errors.New("enough")
+	steps := p.number("steps", 0, 3)
+	err := p.real.IndexHistory(p.ctx, func() error {
+		if steps--; steps < 0 {
+			return enough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, enough) {
+		p.Fatal(err)
+	}
+}
+
+// list asks for a page of instances.
+func (p *pair) list() {
+	f := ax.InstanceFilter{Limit: p.number("limit", 1, 5), Status: rapid.SliceOfN(rapid.SampledFrom(ax.Statuses), 0, 3).Draw(p.T, "status")}
+	if o, ok := p.object(); ok && p.flag("of a task") {
+		f.TaskID = o.ID
+	}
+	if in, ok := p.instance(); ok && p.flag("before") {
+		f.Before = &in.Ref
+	}
+	if in, ok := p.instance(); ok && p.flag("since") {
+		f.SinceMs = in.DueMs
+	}
+	p.both("list", func(s Store) (any, error) { return s.Instances(p.ctx, f) })
 }

@@ -175,6 +175,7 @@ func testInstances(f *fixture) {
 		last = f.fire(b, nil)
 	}
 	f.finish(f.ending(last.Ref, 1, ax.StatusFailed))
+	f.ok(f.IndexHistory(f.ctx, func() error { return nil }))
 	var seen []ax.InstanceRow
 	filter := ax.InstanceFilter{Limit: 3}
 	for {

@@ -60,6 +60,7 @@ type Store interface {
 	ax.Queries
 	ax.Auditor
 	ax.Retention
+	ax.Upkeep
 	Close() error
 }
 

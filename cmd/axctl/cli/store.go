@@ -132,6 +132,9 @@ func (c *call) gc(ctx context.Context, a gcArgs) (gcResult, error) {
 		r.deleted = r.deleted.Plus(n)
 		return pause(ctx, gcPause)
 	})
+	if err == nil {
+		err = s.IndexHistory(ctx, func() error { return pause(ctx, gcPause) })
+	}
 	if err != nil && r.deleted.Rows() > 0 {
 		code := exitCode(err)
 		if i := (*Interrupt)(nil); errors.As(context.Cause(ctx), &i) {

@@ -23,6 +23,7 @@ import (
 	"github.com/axctl/ax/plugins/host"
 	"github.com/axctl/ax/runtime"
 	"github.com/axctl/ax/runtime/retention"
+	"github.com/axctl/ax/runtime/upkeep"
 	"github.com/axctl/ax/schedule"
 	"github.com/axctl/ax/server"
 	"github.com/axctl/ax/store"
@@ -76,6 +77,7 @@ type Daemon struct {
 	executor *host.Host
 	engine   *runtime.Engine
 	pruner   *retention.Pruner
+	keeper   *upkeep.Keeper
 	server   *server.Server
 	self     ax.Host
 	teardown []func()
@@ -223,6 +225,7 @@ func (d *Daemon) wire() error {
 		Store: d.store, Logs: writer, Age: d.cfg.Retain, Last: d.cfg.RetainLast,
 		Now: d.cfg.Now, Log: log.With("component", "retention"), Registerer: reg,
 	})
+	d.keeper = upkeep.New(upkeep.Config{Store: d.store, Log: log.With("component", "upkeep"), Registerer: reg})
 	started := d.cfg.Now()
 	if d.listener != nil {
 		d.server = server.New(server.Config{
@@ -275,6 +278,7 @@ func (d *Daemon) Run(ctx, drain context.Context) error {
 		return d.engine.Run(gctx)
 	})
 	group.Go(func() error { return d.pruner.Run(gctx) })
+	group.Go(func() error { return d.keeper.Run(gctx) })
 	if d.server != nil {
 		group.Go(func() error { return d.server.Run(gctx) })
 	}

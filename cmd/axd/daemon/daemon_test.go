@@ -210,7 +210,7 @@ func TestMetrics(t *testing.T) {
 	if err := errors.Join(err, answer.Body.Close()); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"ax_runtime_store_faults_total", "ax_claim_", "ax_dispatch_", "ax_retention_rows_total"} {
+	for _, name := range []string{"ax_runtime_store_faults_total", "ax_claim_", "ax_dispatch_", "ax_retention_rows_total", "ax_upkeep_writer_longest_hold_seconds"} {
 		if !strings.Contains(string(text), "\n"+name) {
 			t.Errorf("no %s", name)
 		}

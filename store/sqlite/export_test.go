@@ -1,0 +1,4 @@
+package sqlite
+
+// IndexAll has history take even the last instance.
+func (s *Store) IndexAll() { s.historyLeast = 1 }
