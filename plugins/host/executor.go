@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/axctl/ax/failpoint"
 	"github.com/axctl/ax/plugins"
 	pb "github.com/axctl/ax/plugins/proto"
 	"google.golang.org/grpc"
@@ -200,8 +201,14 @@ func (x *executor) send(ctx context.Context, s grpc.BidiStreamingClient[pb.Down,
 		select {
 		case <-x.wake:
 			for m := x.take(); m != nil; m = x.take() {
+				if len(m.Jobs) > 0 {
+					failpoint.Hit(failpoint.Send)
+				}
 				if err := s.Send(m); err != nil {
 					return fmt.Errorf("stream: %w", <-received)
+				}
+				if len(m.Jobs) > 0 {
+					failpoint.Hit(failpoint.Sent)
 				}
 			}
 		case err := <-received:

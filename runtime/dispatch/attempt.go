@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/failpoint"
 	"github.com/axctl/ax/runtime/wheel"
 	"github.com/axctl/ax/schedule"
 )
@@ -274,7 +275,9 @@ func (d *Dispatcher) written(batch []ending, answers []*ax.Ended) {
 		}
 	}
 	if len(acks) > 0 {
+		failpoint.Hit(failpoint.Acknowledge)
 		d.cfg.Executors.Acknowledge(acks)
+		failpoint.Hit(failpoint.Acknowledged)
 	}
 }
 

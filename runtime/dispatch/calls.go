@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/failpoint"
 )
 
 // call is a kind of slow call that is made beside the dispatcher's goroutine.
@@ -56,6 +57,7 @@ func (d *Dispatcher) step(ctx context.Context) time.Duration {
 	}
 	d.takeTurns(now)
 	if len(d.jobs) > 0 {
+		failpoint.Hit(failpoint.Hand)
 		d.cfg.Executors.Dispatch(d.jobs)
 		d.jobs = nil
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/failpoint"
 )
 
 // Sizes of the journal.
@@ -70,12 +71,15 @@ func (j *Journal) Append(reports []ax.Report) error {
 		return err
 	}
 	j.buf = b
+	failpoint.Hit(failpoint.JournalAppend)
 	if _, err := j.file.WriteAt(b, j.size); err != nil {
 		return errors.Join(fmt.Errorf("write report journal: %w", err), j.file.Truncate(j.size))
 	}
+	failpoint.Hit(failpoint.JournalSync)
 	if err := j.file.Sync(); err != nil {
 		return errors.Join(fmt.Errorf("sync report journal: %w", err), j.file.Truncate(j.size))
 	}
+	failpoint.Hit(failpoint.JournalSynced)
 	j.size += int64(len(b))
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/failpoint"
 )
 
 // sweep reads all pending instances that may start within the horizon, so that
@@ -87,7 +88,9 @@ func (d *Dispatcher) cancel(intents []ax.CancelIntent) {
 		d.armOverdue(a, now)
 	}
 	if len(orders) > 0 {
+		failpoint.Hit(failpoint.Order)
 		d.cfg.Executors.Cancel(orders)
+		failpoint.Hit(failpoint.Ordered)
 	}
 }
 
@@ -169,7 +172,9 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 	if err := d.readVersionsOf(ctx, rows); err != nil {
 		return err
 	}
+	failpoint.Hit(failpoint.RecoverRead)
 	d.clearLeft(rows)
+	failpoint.Hit(failpoint.RecoverClear)
 	ends := lastWords(d.cfg.Left)
 	now := d.nowMs()
 	for len(rows) > 0 {
@@ -190,10 +195,12 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 			d.tellInherited(rows[i], batch[i].Ending, *got)
 		}
 		rows = rows[n:]
+		failpoint.Hit(failpoint.RecoverEnd)
 	}
 	if err := ctx.Err(); err != nil || len(d.stuck) > 0 {
 		return err // the journal may be needed again
 	}
+	failpoint.Hit(failpoint.RecoverReset)
 	return d.cfg.Journal.Reset()
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/failpoint"
 )
 
 // Apply implements ax.Definitions: one transaction for all of cs. An apply id
@@ -17,10 +18,14 @@ func (s *Store) Apply(ctx context.Context, cs ax.ChangeSet) (ax.Applied, error) 
 		}
 	}
 	var done ax.Applied
+	failpoint.Hit(failpoint.ApplyBegin)
 	_, err := s.writeAs(ctx, kindApply, len(cs.Changes)+1, func(t *tx) (err error) {
+		failpoint.Hit(failpoint.ApplyBegun)
 		done, err = (&apply{tx: t, cs: cs, commitMs: max(s.now().UnixMilli(), cs.NowMs)}).run()
+		failpoint.Hit(failpoint.ApplyCommit)
 		return err
 	})
+	failpoint.Hit(failpoint.ApplyCommitted)
 	done.StoreMade = s.made && err == nil
 	return done, err
 }

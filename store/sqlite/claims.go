@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/failpoint"
 	"github.com/axctl/ax/runtime/rules"
 )
 
@@ -67,6 +68,7 @@ func (s *Store) Claim(ctx context.Context, firings []ax.Firing) ([]ax.Claimed, e
 	}
 	fast := true
 	op := func(t *tx) error {
+		failpoint.Hit(failpoint.ClaimBegun)
 		claimed = make([]ax.Claimed, len(firings))
 		for i, f := range firings {
 			var err error
@@ -74,8 +76,10 @@ func (s *Store) Claim(ctx context.Context, firings []ax.Firing) ([]ax.Claimed, e
 				return err
 			}
 		}
+		failpoint.Hit(failpoint.ClaimCommit)
 		return nil
 	}
+	failpoint.Hit(failpoint.ClaimBegin)
 	err := s.write(ctx, rows, op)
 	if code(err) == codeConstraint {
 		// A slot is used, which compare-and-set makes impossible. Should it ever
@@ -86,6 +90,7 @@ func (s *Store) Claim(ctx context.Context, firings []ax.Firing) ([]ax.Claimed, e
 	if err != nil {
 		return nil, err
 	}
+	failpoint.Hit(failpoint.ClaimCommitted)
 	return claimed, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/failpoint"
 )
 
 // maxLateResults bounds the late_result notes of one instance.
@@ -36,7 +37,9 @@ func (s *Store) Pending(ctx context.Context, q ax.PendingQuery) ([]ax.Waiting, e
 // Dispatch implements ax.Dispatches.
 func (s *Store) Dispatch(ctx context.Context, hs []ax.Handover) ([]ax.HandoverResult, error) {
 	var results []ax.HandoverResult
+	failpoint.Hit(failpoint.DispatchBegin)
 	err := s.write(ctx, len(hs), func(t *tx) error {
+		failpoint.Hit(failpoint.DispatchBegun)
 		results = make([]ax.HandoverResult, len(hs))
 		for i, h := range hs {
 			var err error
@@ -44,11 +47,13 @@ func (s *Store) Dispatch(ctx context.Context, hs []ax.Handover) ([]ax.HandoverRe
 				return err
 			}
 		}
+		failpoint.Hit(failpoint.DispatchCommit)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	failpoint.Hit(failpoint.DispatchCommitted)
 	return results, nil
 }
 
@@ -86,7 +91,8 @@ func dispatch(t *tx, h ax.Handover) (ax.HandoverResult, error) {
 
 // Started implements ax.Dispatches.
 func (s *Store) Started(ctx context.Context, ss []ax.Started) error {
-	return s.write(ctx, len(ss), func(t *tx) error {
+	failpoint.Hit(failpoint.StartedBegin)
+	err := s.write(ctx, len(ss), func(t *tx) error {
 		for _, st := range ss {
 			_, err := t.exec(`UPDATE instance SET started_ms = ?, deadline_ms = ?
 				WHERE due_ms = ? AND task_id = ? AND slot_key = ? AND id = ? AND attempt = ? AND status = 'dispatched'`,
@@ -95,8 +101,11 @@ func (s *Store) Started(ctx context.Context, ss []ax.Started) error {
 				return err
 			}
 		}
+		failpoint.Hit(failpoint.StartedCommit)
 		return nil
 	})
+	failpoint.Hit(failpoint.StartedCommitted)
+	return err
 }
 
 // Finish implements ax.Dispatches.
@@ -107,7 +116,9 @@ func (s *Store) Finish(ctx context.Context, es []ax.Ending) ([]ax.Ended, error) 
 		}
 	}
 	var ended []ax.Ended
+	failpoint.Hit(failpoint.FinishBegin)
 	err := s.write(ctx, len(es), func(t *tx) error {
+		failpoint.Hit(failpoint.FinishBegun)
 		ended = make([]ax.Ended, len(es))
 		for i, e := range es {
 			var err error
@@ -115,11 +126,13 @@ func (s *Store) Finish(ctx context.Context, es []ax.Ending) ([]ax.Ended, error) 
 				return err
 			}
 		}
+		failpoint.Hit(failpoint.FinishCommit)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	failpoint.Hit(failpoint.FinishCommitted)
 	return ended, nil
 }
 

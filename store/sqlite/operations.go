@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/failpoint"
 )
 
 // Trigger implements ax.Operations. The same UID again gives the same Ref.
@@ -157,7 +158,9 @@ func (s *Store) Mark(ctx context.Context, m ax.Mark) error {
 // Cancel implements ax.Operations. A second intent changes nothing.
 func (s *Store) Cancel(ctx context.Context, id int64, who string, nowMs int64) (ax.Status, error) {
 	var status ax.Status
+	failpoint.Hit(failpoint.CancelBegin)
 	err := s.write(ctx, 1, func(t *tx) error {
+		failpoint.Hit(failpoint.CancelBegun)
 		var ref ax.Ref
 		var attempt int
 		var by string
@@ -187,10 +190,13 @@ func (s *Store) Cancel(ctx context.Context, id int64, who string, nowMs int64) (
 		if err != nil {
 			return err
 		}
-		return note(t, ax.Transition{
+		err = note(t, ax.Transition{
 			InstanceID: id, AtMs: nowMs, Attempt: attempt, From: from, To: status, Actor: who, Cause: ax.CauseCancel,
 		})
+		failpoint.Hit(failpoint.CancelCommit)
+		return err
 	})
+	failpoint.Hit(failpoint.CancelCommitted)
 	return status, err
 }
 

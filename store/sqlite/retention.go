@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/failpoint"
 )
 
 const (
@@ -133,7 +134,9 @@ type ripeInstance struct {
 // deleteInstances deletes the first n of them, one step's rows, in one
 // transaction, and says from when on their tasks' slots can be checked.
 func (s *Store) deleteInstances(ctx context.Context, ripe []ripeInstance, steps *pace) (deleted ax.Pruned, n int, err error) {
+	failpoint.Hit(failpoint.PruneBegin)
 	held, err := s.background(ctx, kindPrune, func(t *tx) error {
+		failpoint.Hit(failpoint.PruneBegun)
 		deleted, n = ax.Pruned{}, 0
 		horizons := map[int64]int64{}
 		for n < len(ripe) && deleted.Rows() < int64(steps.rows) {
@@ -161,8 +164,11 @@ func (s *Store) deleteInstances(ctx context.Context, ripe []ripeInstance, steps 
 			}
 			deleted = deleted.Plus(ax.Pruned{Attempts: attempts, Transitions: transitions})
 		}
-		return raiseHorizons(t, horizons)
+		err := raiseHorizons(t, horizons)
+		failpoint.Hit(failpoint.PruneCommit)
+		return err
 	})
+	failpoint.Hit(failpoint.PruneCommitted)
 	steps.took(held)
 	return deleted, n, err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/failpoint"
 )
 
 const (
@@ -88,6 +89,7 @@ func (t *tx) exec(sql string, args ...any) (int64, error) {
 
 // insert is exec for a table whose rows get their id from SQLite.
 func (t *tx) insert(sql string, args ...any) (n, id int64, err error) {
+	failpoint.Hit(failpoint.Statement)
 	t.wrote = true
 	r, err := t.conn.exec(context.Background(), sql, args...)
 	if err != nil {
