@@ -52,7 +52,9 @@ bench: build ## measure: ratios against a baseline of the same run (BENCH=name f
 
 drill: build ## break it with real processes and check the store (NAME=, ROUNDS=, SEED=)
 	$(GO) build -trimpath -o $(BIN)/drills ./drills
-	$(BIN)/drills -axd $(BIN)/axd -axctl $(BIN)/axctl -name $(NAME) -rounds $(ROUNDS) $(if $(SEED),-seed $(SEED))
+	@mkdir -p $(BIN)/failpoint
+	$(GO) build -trimpath -tags failpoint -ldflags '$(LDFLAGS)' -o $(BIN)/failpoint/ ./cmd/axctl ./cmd/axd
+	$(BIN)/drills -axd $(BIN)/axd -axctl $(BIN)/axctl -failpoint $(BIN)/failpoint -name $(NAME) -rounds $(ROUNDS) $(if $(SEED),-seed $(SEED))
 
 sim: ## random histories of one host with faults, and planted bugs (SEEDS=, SEED=)
 	$(if $(SEED),,$(GO) test -count=1 -v -run '^TestPlantedBugs$$' ./runtime)

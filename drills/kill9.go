@@ -14,11 +14,19 @@ const endWithin = 5 * time.Second
 
 // tasks applies n tasks that fire each second and write the ledger.
 func (s *stage) tasks(ctx context.Context, n int, extra string) error {
+	if err := s.write("drill.hcl", s.tasksText(n, extra)); err != nil {
+		return err
+	}
+	_, err := s.run(ctx, "apply", "-auto-approve", "drill.hcl")
+	return err
+}
+
+func (s *stage) tasksText(n int, extra string) string {
 	var names []string
 	for i := range n {
 		names = append(names, fmt.Sprintf("%q = \"%dms\"", fmt.Sprintf("t%02d", i), 50+s.rnd.IntN(600)))
 	}
-	text := fmt.Sprintf(`
+	return fmt.Sprintf(`
 task "drill" {
   for_each = { %s }
   schedule { every = "1s" }
@@ -30,11 +38,6 @@ task "drill" {
   %s
 }
 `, strings.Join(names, ", "), s.ledger, s.ledgerPath(), extra)
-	if err := s.write("drill.hcl", text); err != nil {
-		return err
-	}
-	_, err := s.run(ctx, "apply", "-auto-approve", "drill.hcl")
-	return err
 }
 
 // settle runs a last axd to its end.

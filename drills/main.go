@@ -30,6 +30,7 @@ type drill struct {
 
 // drills is the list: a new drill is one file and one line here.
 var drills = []drill{
+	{"failpoints", "let axd and axctl die at each failpoint in turn while 50 tasks fire each second", failpoints},
 	{"kill9", "SIGKILL axd at random moments while 20 tasks fire each second", kill9},
 	{"executor", "SIGKILL executors at random moments", killExecutor},
 	{"stop", "SIGSTOP axd for seconds, then let it go on", stopped},
@@ -56,11 +57,16 @@ func main() {
 	axctl := flag.String("axctl", "bin/axctl", "axctl to use")
 	name := flag.String("name", "all", "drill to run, or all")
 	rounds := flag.Int("rounds", 10, "faults a drill")
+	with := flag.String("failpoint", "bin/failpoint", "folder of axd and axctl with failpoints")
+	limits := figures{}
+	flag.DurationVar(&limits.claim, "claim-within", time.Second, "the most from axd's exec to its first claim")
+	flag.DurationVar(&limits.judge, "judge-within", 3*time.Second, "the most from axd's exec to the last attempt judged")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the faults")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	set := stage{axd: *axd, axctl: *axctl, failpointDir: *with, limits: limits, rounds: *rounds}
 	ran := 0
 	for _, d := range drills {
 		if *name != "all" && *name != d.name {
@@ -68,7 +74,7 @@ func main() {
 		}
 		ran++
 		fmt.Printf("drill %s: %s; %d rounds, seed %d\n", d.name, d.what, *rounds, *seed)
-		if err := runDrill(ctx, d, *axd, *axctl, *rounds, *seed); err != nil {
+		if err := runDrill(ctx, d, set, *seed); err != nil {
 			fmt.Fprintf(os.Stderr, "drill %s: %v\n", d.name, err)
 			os.Exit(1)
 		}
@@ -82,12 +88,12 @@ func main() {
 	}
 }
 
-func runDrill(ctx context.Context, d drill, axd, axctl string, rounds int, seed uint64) error {
+func runDrill(ctx context.Context, d drill, set stage, seed uint64) error {
 	dir, err := os.MkdirTemp("", "ax-drill-"+d.name+"-")
 	if err != nil {
 		return err
 	}
-	s, err := newStage(dir, axd, axctl, rounds, rand.New(rand.NewPCG(seed, 1)))
+	s, err := newStage(dir, set, rand.New(rand.NewPCG(seed, 1)))
 	if err != nil {
 		return err
 	}

@@ -25,19 +25,28 @@ type stage struct {
 	rounds int
 	rnd    *rand.Rand
 	log    *os.File // what axd printed
+
+	limits       figures // of each start that is measured
+	failpointDir string  // where axd and axctl with failpoints are
+	failingAxd   string
+	failingAxctl string
+	changes      int // of the configuration
 }
 
-func newStage(dir, axd, axctl string, rounds int, rnd *rand.Rand) (*stage, error) {
+// newStage sets a stage up in dir: set has the programs as they are given, and
+// what the drills are told.
+func newStage(dir string, set stage, rnd *rand.Rand) (*stage, error) {
 	own, err := self()
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{dir: dir, rounds: rounds, rnd: rnd}
+	s := &set
+	s.dir, s.rnd = dir, rnd
 	for _, p := range []struct {
 		from string
 		to   *string
 		name string
-	}{{axd, &s.axd, "axd"}, {axctl, &s.axctl, "axctl"}, {own, &s.ledger, "drills"}} {
+	}{{set.axd, &s.axd, "axd"}, {set.axctl, &s.axctl, "axctl"}, {own, &s.ledger, "drills"}} {
 		*p.to = filepath.Join(dir, p.name)
 		if err := copyProgram(p.from, *p.to); err != nil {
 			return nil, err
@@ -114,9 +123,12 @@ type daemon struct {
 	err     error
 }
 
-func (s *stage) start() (*daemon, error) {
-	cmd := exec.Command(s.axd, "-store", "sqlite:"+s.storePath(), "-data", s.path("ax.data"), "-listen", "127.0.0.1:0", "-name", "drill")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, s.log, s.log
+func (s *stage) start() (*daemon, error) { return s.launch(s.axd) }
+
+// launch starts a program that is axd, with more variables.
+func (s *stage) launch(program string, env ...string) (*daemon, error) {
+	cmd := exec.Command(program, "-store", "sqlite:"+s.storePath(), "-data", s.path("ax.data"), "-listen", "127.0.0.1:0", "-name", "drill")
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = s.dir, s.log, s.log, append(os.Environ(), env...)
 	d := &daemon{cmd: cmd, started: time.Now(), done: make(chan struct{})}
 	if err := cmd.Start(); err != nil {
 		return nil, err

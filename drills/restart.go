@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+)
+
+// figures are what a start of axd is measured by: how long after its exec it
+// claimed first, and how long after it every attempt that was under way had
+// been judged. Both count in full: slots and attempts waited for it.
+type figures struct{ claim, judge time.Duration }
+
+func (f figures) max(g figures) figures { return figures{max(f.claim, g.claim), max(f.judge, g.judge)} }
+
+func (f figures) String() string {
+	return fmt.Sprintf("; from exec to first claim at most %d ms, to the last attempt judged %d ms",
+		f.claim.Milliseconds(), f.judge.Milliseconds())
+}
+
+// giveUpAfter is when a start that does not recover is given up.
+const giveUpAfter = time.Minute
+
+// restart starts axd where one has died, when slots are due that it has not
+// claimed, and measures it.
+func (s *stage) restart(ctx context.Context) (*daemon, figures, error) {
+	var f figures
+	next := time.Now().Truncate(time.Second).Add(time.Second + 20*time.Millisecond) // all tasks fire on the second
+	if err := sleep(ctx, time.Until(next)); err != nil {
+		return nil, f, err
+	}
+	db, err := s.database()
+	if err != nil {
+		return nil, f, err
+	}
+	defer db.Close()
+	var boots sql.NullString // that left attempts behind
+	err = db.QueryRowContext(ctx, `SELECT group_concat(DISTINCT boot) FROM instance WHERE status = 'dispatched'`).Scan(&boots)
+	if err != nil {
+		return nil, f, fmt.Errorf("look for what was left: %w", err)
+	}
+	d, err := s.start()
+	if err != nil {
+		return nil, f, err
+	}
+	for f.claim == 0 || f.judge == 0 {
+		if err := sleep(ctx, 5*time.Millisecond); err != nil {
+			return d, f, err
+		}
+		if f.claim == 0 {
+			if f.claim, err = firstClaim(ctx, db, d.started); err != nil {
+				return d, f, err
+			}
+		}
+		if f.judge == 0 {
+			var left int
+			err := db.QueryRowContext(ctx, `SELECT count(*) FROM instance WHERE status = 'dispatched' AND instr(?, boot) > 0`, boots.String).Scan(&left)
+			if err != nil {
+				return d, f, fmt.Errorf("look for what is left: %w", err)
+			}
+			if left == 0 {
+				f.judge = time.Since(d.started)
+			}
+		}
+		if time.Since(d.started) > giveUpAfter {
+			return d, f, fmt.Errorf("%s after its exec axd has not recovered: %+v", giveUpAfter, f)
+		}
+	}
+	return d, f, s.limits.check(f)
+}
+
+// firstClaim returns how long after an instant the first claim after it was, 0
+// when there is none yet.
+func firstClaim(ctx context.Context, db *sql.DB, from time.Time) (time.Duration, error) {
+	var first sql.NullInt64
+	err := db.QueryRowContext(ctx, `SELECT min(claimed_ms) FROM instance WHERE due_ms >= ? AND claimed_ms >= ?`,
+		from.Add(-time.Hour).UnixMilli(), from.UnixMilli()).Scan(&first)
+	if err != nil || !first.Valid {
+		return 0, err
+	}
+	return max(time.UnixMilli(first.Int64).Sub(from), time.Millisecond), nil
+}
+
+// check fails when a start took longer than it may.
+func (l figures) check(f figures) error {
+	if f.claim > l.claim || f.judge > l.judge {
+		return fmt.Errorf("axd took %s from exec to its first claim (%s allowed) and %s until the last attempt was judged (%s allowed)",
+			f.claim, l.claim, f.judge, l.judge)
+	}
+	return nil
+}
