@@ -27,8 +27,13 @@ WHERE next_ms - due_ms > 1000 AND (next_ms - due_ms) / 1000 - 1 > (
 	openSQL = `SELECT id, status FROM instance WHERE status = 'dispatched' OR handed_ms IS NOT NULL AND stopped_ms IS NULL AND status NOT IN ('pending', 'waiting', 'skipped')`
 )
 
-func (s *stage) database() (*sql.DB, error) {
-	return sql.Open("sqlite", (&url.URL{Scheme: "file", Path: s.storePath(), RawQuery: "mode=ro"}).String())
+// database opens the store as an operator who looks would, writable as one who
+// writes.
+func (s *stage) database() (*sql.DB, error) { return s.sqlite("mode=ro") }
+func (s *stage) writable() (*sql.DB, error) { return s.sqlite("mode=rw&_pragma=busy_timeout(10000)") }
+
+func (s *stage) sqlite(options string) (*sql.DB, error) {
+	return sql.Open("sqlite", (&url.URL{Scheme: "file", Path: s.storePath(), RawQuery: options}).String())
 }
 
 // ask prints a question and returns how many rows answered it.

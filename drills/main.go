@@ -34,6 +34,8 @@ var drills = []drill{
 	{"kill9", "SIGKILL axd at random moments while 20 tasks fire each second", kill9},
 	{"executor", "SIGKILL executors at random moments", killExecutor},
 	{"stop", "SIGSTOP axd for seconds, then let it go on", stopped},
+	{"locked", "keep the store's write lock from axd, by axctl stopped inside a transaction for one", locked},
+	{"gone", "take the store's file away, or put another in its place, and bring it back", gone},
 	{"apply", "SIGKILL axctl apply at random moments", killApply},
 }
 
