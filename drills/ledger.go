@@ -30,6 +30,7 @@ WHERE next_ms - due_ms > 1000 AND (next_ms - due_ms) / 1000 - 1 > (
 // database opens the store as an operator who looks would, writable as one who
 // writes.
 func (s *stage) database() (*sql.DB, error) { return s.sqlite("mode=ro") }
+
 func (s *stage) writable() (*sql.DB, error) { return s.sqlite("mode=rw&_pragma=busy_timeout(10000)") }
 
 func (s *stage) sqlite(options string) (*sql.DB, error) {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,20 +24,24 @@ import (
 
 // drill is one way to break it.
 type drill struct {
-	name string
-	what string
-	run  func(context.Context, *stage) (report, error)
+	name  string
+	what  string
+	run   func(context.Context, *stage) (report, error)
+	apart bool // it mounts something
 }
 
 // drills is the list: a new drill is one file and one line here.
 var drills = []drill{
-	{"failpoints", "let axd and axctl die at each failpoint in turn while 50 tasks fire each second", failpoints},
-	{"kill9", "SIGKILL axd at random moments while 20 tasks fire each second", kill9},
-	{"executor", "SIGKILL executors at random moments", killExecutor},
-	{"stop", "SIGSTOP axd for seconds, then let it go on", stopped},
-	{"locked", "keep the store's write lock from axd, by axctl stopped inside a transaction for one", locked},
-	{"gone", "take the store's file away, or put another in its place, and bring it back", gone},
-	{"apply", "SIGKILL axctl apply at random moments", killApply},
+	{name: "failpoints", what: "let axd and axctl die at each failpoint in turn while 50 tasks fire each second", run: failpoints},
+	{name: "kill9", what: "SIGKILL axd at random moments while 20 tasks fire each second", run: kill9},
+	{name: "executor", what: "SIGKILL executors at random moments", run: killExecutor},
+	{name: "stop", what: "SIGSTOP axd for seconds, then let it go on", run: stopped},
+	{name: "apply", what: "SIGKILL axctl apply at random moments", run: killApply},
+	{name: "statements", what: "let axctl apply die before each statement it writes", run: statements},
+	{name: "locked", what: "keep the store's write lock from axd, by axctl stopped inside a transaction for one", run: locked},
+	{name: "gone", what: "take the store's file away, or put another in its place, and bring it back", run: gone},
+	{name: "full", what: "fill the disk of the store and the data folder, and start axd on it", run: full, apart: true},
+	{name: "powercut", what: "kill everything and cut the tail of the store's log", run: powercut},
 }
 
 // report is what a drill found.
@@ -75,8 +80,14 @@ func main() {
 			continue
 		}
 		ran++
-		fmt.Printf("drill %s: %s; %d rounds, seed %d\n", d.name, d.what, *rounds, *seed)
-		if err := runDrill(ctx, d, set, *seed); err != nil {
+		var err error
+		if d.apart && os.Getenv(apartEnv) == "" {
+			err = apart(ctx, "-name", d.name, "-seed", strconv.FormatUint(*seed, 10))
+		} else {
+			fmt.Printf("drill %s: %s; %d rounds, seed %d\n", d.name, d.what, *rounds, *seed)
+			err = runDrill(ctx, d, set, *seed)
+		}
+		if err != nil {
 			fmt.Fprintf(os.Stderr, "drill %s: %v\n", d.name, err)
 			os.Exit(1)
 		}
@@ -84,7 +95,7 @@ func main() {
 	if ran == 0 {
 		fmt.Fprintf(os.Stderr, "no drill %q; there are:\n", *name)
 		for _, d := range drills {
-			fmt.Fprintf(os.Stderr, "  %-9s %s\n", d.name, d.what)
+			fmt.Fprintf(os.Stderr, "  %-10s %s\n", d.name, d.what)
 		}
 		os.Exit(1)
 	}

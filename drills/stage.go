@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 // every process it begets can be told from all others by its program's path.
 type stage struct {
 	dir    string
+	home   string // where the store and the data folder are; "": in dir
 	axd    string
 	axctl  string
 	ledger string // the program that tasks run
@@ -73,8 +75,10 @@ func copyProgram(from, to string) error {
 }
 
 func (s *stage) path(name string) string { return filepath.Join(s.dir, name) }
-func (s *stage) storePath() string       { return s.path("ax.db") }
+func (s *stage) storePath() string       { return s.inHome("ax.db") }
 func (s *stage) ledgerPath() string      { return s.path("ledger") }
+
+func (s *stage) inHome(name string) string { return filepath.Join(cmp.Or(s.home, s.dir), name) }
 
 // between returns a random duration in [from, to).
 func (s *stage) between(from, to time.Duration) time.Duration {
@@ -127,7 +131,7 @@ func (s *stage) start() (*daemon, error) { return s.launch(s.axd) }
 
 // launch starts a program that is axd, with more variables.
 func (s *stage) launch(program string, env ...string) (*daemon, error) {
-	cmd := exec.Command(program, "-store", "sqlite:"+s.storePath(), "-data", s.path("ax.data"), "-listen", "127.0.0.1:0", "-name", "drill")
+	cmd := exec.Command(program, "-store", "sqlite:"+s.storePath(), "-data", s.inHome("ax.data"), "-listen", "127.0.0.1:0", "-name", "drill")
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = s.dir, s.log, s.log, append(os.Environ(), env...)
 	d := &daemon{cmd: cmd, started: time.Now(), done: make(chan struct{})}
 	if err := cmd.Start(); err != nil {
