@@ -149,6 +149,7 @@ func ledgerEntry(args []string) error {
 		if err := f.Sync(); err != nil {
 			return err
 		}
+		fmt.Print(line) // for the log
 	}
 	return nil
 }

@@ -1,10 +1,12 @@
 package logs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // SegmentBytes is the size at which a segment is closed and the next begun.
@@ -46,7 +48,9 @@ func NewWriter(dir string) (*Writer, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := ix.write(s.indexPath()); err != nil {
+		// Without its index a segment is read as one that is still written. So a
+		// full disk keeps nobody from starting; the next start closes it.
+		if err := ix.write(s.indexPath()); err != nil && !errors.Is(err, syscall.ENOSPC) {
 			return nil, err
 		}
 	}

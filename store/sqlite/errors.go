@@ -29,6 +29,9 @@ const (
 // errGone is the cause when the store's file is not the one that was opened.
 var errGone = errors.New("its file was removed or replaced")
 
+// errLogGone is the cause when its write-ahead log is not.
+var errLogGone = errors.New("its write-ahead log was removed or replaced")
+
 // code returns the primary result code of err, 0 when it is none of SQLite's.
 func code(err error) int {
 	var e *sqlite.Error
@@ -52,6 +55,9 @@ func (s *Store) explain(err error) error {
 	switch {
 	case errors.Is(err, errGone):
 		return unavailable("put %s back as it was, or restart axd to go on with the file that is there", s.path)
+	case errors.Is(err, errLogGone):
+		return unavailable("put %s-wal back, or stop axd with SIGTERM before anything else uses the store: as it ends it writes "+
+			"what the log held into the store; then start it again", s.path)
 	case errors.Is(err, ax.ErrBusy):
 		return ax.WithHint(fmt.Errorf("store %s: %w", s.path, err), "it is held by %s; wait for it, or end it", lockHolder(s.path))
 	case errors.Is(err, errCommit) && code(err) == 0:

@@ -46,6 +46,11 @@ func locate(path string, o Options) (abs string, made bool, err error) {
 		return "", false, denied("store %s is a folder", "name the file in it, such as "+filepath.Join(abs, "ax.db"), abs)
 	case !info.Mode().IsRegular():
 		return "", false, denied("store %s is no regular file", "name a file on a local disk", abs)
+	case names(info) > 1:
+		// SQLite's log and locks go by the file's name: whoever opens it by
+		// another one damages it.
+		return "", false, denied("store %s has another name (a hard link)",
+			"remove the other name (find -xdev -samefile "+abs+" finds it); a symbolic link does no harm, axctl store backup makes a copy", abs)
 	}
 	for _, name := range []string{abs, abs + "-wal", abs + "-shm"} {
 		if err := checkOwner("store file", name); err != nil {
@@ -79,6 +84,14 @@ func create(abs string) (made bool, err error) {
 	default:
 		return false, fmt.Errorf("make store: %w", err)
 	}
+}
+
+// names returns how many hard links a file has.
+func names(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Nlink)
+	}
+	return 1
 }
 
 func noStore(abs string) error {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,6 +56,13 @@ func TestOpenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, fifo, sqlite.Options{Create: true}, ax.ErrDenied, "no regular file")
+	path := populate(t)
+	hard := filepath.Join(dir, "hard.db")
+	if err := os.Link(path, hard); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, hard, sqlite.Options{}, ax.ErrDenied, "another name (a hard link)")
+	refused(t, path, sqlite.Options{ReadOnly: true}, ax.ErrDenied, "another name (a hard link)")
 }
 
 func TestOpenLeavesOtherFilesAlone(t *testing.T) {
@@ -302,6 +310,61 @@ func TestFileGoneAndBack(t *testing.T) {
 	}
 	if err := s.Join(t.Context(), ax.Host{Name: "h2"}); err != nil {
 		t.Errorf("a write after the file came back: %v", err)
+	}
+}
+
+// A log that is removed under an open store would be written on and lost. Nothing
+// is written into it any more, and what it had is saved when the store closes.
+func TestLogGone(t *testing.T) {
+	t.Parallel()
+	path := populate(t)
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Join(t.Context(), ax.Host{Name: "before"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+"-wal", path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		err := s.Join(t.Context(), ax.Host{Name: "meanwhile"})
+		if !errors.Is(err, ax.ErrUnavailable) || !strings.Contains(err.Error(), "its write-ahead log was removed or replaced") {
+			t.Errorf("a write without the log: %v", err)
+		}
+		if hint := (*ax.HintError)(nil); !errors.As(err, &hint) || !strings.Contains(hint.Hint, "stop axd") {
+			t.Errorf("the hint is %v", hint)
+		}
+	}
+	if err := os.Rename(path+".away", path+"-wal"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Join(t.Context(), ax.Host{Name: "after"}); err != nil {
+		t.Errorf("a write after the log came back: %v", err)
+	}
+	if err := os.Remove(path + "-wal"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Counts(t.Context()); !errors.Is(err, ax.ErrUnavailable) {
+		t.Errorf("a read without the log: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	hosts, err := again.Hosts(t.Context())
+	var names []string
+	for _, h := range hosts {
+		names = append(names, h.Name)
+	}
+	if err != nil || !slices.Contains(names, "before") || !slices.Contains(names, "after") || slices.Contains(names, "meanwhile") {
+		t.Errorf("hosts %v, %v", names, err)
 	}
 }
 

@@ -64,6 +64,7 @@ const (
 type Store struct {
 	path   string
 	info   fs.FileInfo // of the file that was opened
+	wal    fs.FileInfo // of its write-ahead log; nil when the store is only read
 	now    func() time.Time
 	log    *slog.Logger
 	made   bool // by this Open
@@ -152,8 +153,13 @@ func (s *Store) open(ctx context.Context, o Options) error {
 	if err := s.renew(ctx); err != nil {
 		return err
 	}
-	_, err = s.Changed(ctx)
-	return err
+	if _, err := s.Changed(ctx); err != nil || s.reads {
+		return err
+	}
+	if s.wal, err = os.Stat(s.path + "-wal"); err != nil {
+		return fmt.Errorf("open store: %w", err)
+	}
+	return nil
 }
 
 func (s *Store) openWriter() (*conn, error) {
@@ -220,12 +226,19 @@ func (s *Store) Path() string { return s.path }
 // Made reports whether Open made the store.
 func (s *Store) Made() bool { return s.made }
 
-// intact tells whether the store's file is still the one that was opened:
-// SQLite would go on writing into a file that nobody can find any more.
+// intact tells whether the store's file and its log are still those that were
+// opened: SQLite would go on writing into files that nobody can find any more.
+// The log stays as long as a connection is open, and the writer's always is.
 func (s *Store) intact() error {
 	info, err := os.Stat(s.path)
 	if err != nil || !os.SameFile(info, s.info) {
 		return errGone
+	}
+	if s.wal == nil {
+		return nil
+	}
+	if info, err = os.Stat(s.path + "-wal"); err != nil || !os.SameFile(info, s.wal) {
+		return errLogGone
 	}
 	return nil
 }

@@ -256,16 +256,10 @@ func (d *Daemon) Store() store.Store { return d.store }
 // still running are stopped with their processes, and what becomes of them is
 // decided by the next start.
 func (d *Daemon) Run(ctx, drain context.Context) error {
-	if err := d.store.Join(ctx, d.self); err != nil {
-		return fmt.Errorf("join: %w", err)
-	}
-	for _, h := range d.former {
-		if h.LeftMs != 0 {
-			continue
-		}
-		if err := d.store.Leave(ctx, h.Name, h.Boot, d.cfg.Now().UnixMilli()); err != nil {
-			return fmt.Errorf("end former host %s: %w", h.Name, err)
-		}
+	joined := d.join(ctx)
+	later := errors.Is(joined, ax.ErrUnavailable)
+	if joined != nil && !later {
+		return joined
 	}
 	d.cfg.Log.Info("axd started", "version", d.cfg.Version, "host", d.self.Name, "store", d.info.URL,
 		"data", d.cfg.DataDir, "listen", d.Addr(), "tzdata", d.self.TZData)
@@ -279,6 +273,10 @@ func (d *Daemon) Run(ctx, drain context.Context) error {
 	})
 	group.Go(func() error { return d.pruner.Run(gctx) })
 	group.Go(func() error { return d.keeper.Run(gctx) })
+	if later {
+		d.cfg.Log.Warn("the store cannot be written; this start is recorded as soon as it can", "error", joined)
+		group.Go(func() error { d.joinLater(gctx); return nil })
+	}
 	if d.server != nil {
 		group.Go(func() error { return d.server.Run(gctx) })
 	}
@@ -302,6 +300,47 @@ func (d *Daemon) Run(ctx, drain context.Context) error {
 	}
 	d.cfg.Log.Info("axd stopped", "host", d.self.Name)
 	return err
+}
+
+// join records this host, and that those it was called before have left.
+func (d *Daemon) join(ctx context.Context) error {
+	if err := d.store.Join(ctx, d.self); err != nil {
+		return fmt.Errorf("join: %w", err)
+	}
+	for _, h := range d.former {
+		if h.LeftMs != 0 {
+			continue
+		}
+		if err := d.store.Leave(ctx, h.Name, h.Boot, d.cfg.Now().UnixMilli()); err != nil {
+			return fmt.Errorf("end former host %s: %w", h.Name, err)
+		}
+	}
+	return nil
+}
+
+// joinAgain is how often a host tries to be recorded.
+const joinAgain = time.Second
+
+// joinLater joins a store that cannot be written now, as on a full disk. What
+// axd does besides needs no row of its host: it waits for the store itself.
+func (d *Daemon) joinLater(ctx context.Context) {
+	again := time.NewTicker(joinAgain)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+		err := d.join(ctx)
+		switch {
+		case err == nil, ctx.Err() != nil:
+			return
+		case !errors.Is(err, ax.ErrUnavailable) && !errors.Is(err, ax.ErrBusy):
+			d.cfg.Log.Error("this start cannot be recorded; axd works without that", "error", err)
+			return
+		}
+	}
 }
 
 // drain lets nothing new start and waits until nothing runs (the engine ends

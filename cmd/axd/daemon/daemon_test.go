@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,6 +63,16 @@ func TestOnlyOneDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, linked, "another axd is using the store")
+	hard := cfg
+	hard.StoreURL, hard.DataDir = cfg.StoreURL+".hard", t.TempDir()
+	path := strings.TrimPrefix(hard.StoreURL, "sqlite:")
+	if err := os.Link(strings.TrimPrefix(cfg.StoreURL, "sqlite:"), path); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, hard, "has another name (a hard link)")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
 	other := newStore(t)
 	other.DataDir = filepath.Join(filepath.Dir(strings.TrimPrefix(cfg.StoreURL, "sqlite:")), "ax.data")
 	refused(t, other, "another axd is using the data folder")
@@ -283,6 +294,54 @@ func TestEndsWhileTheStoreIsLocked(t *testing.T) {
 		}
 	case <-time.After(leaveWithin + 10*time.Second):
 		t.Fatal("it does not end")
+	}
+}
+
+// shut is a store that nobody can join for some tries.
+type shut struct {
+	store.Store
+	tries atomic.Int32
+}
+
+func (s *shut) Join(ctx context.Context, h ax.Host) error {
+	if s.tries.Add(-1) >= 0 {
+		return ax.ErrUnavailable
+	}
+	return s.Store.Join(ctx, h)
+}
+
+// A start on a store that cannot be written, as on a full disk, is no failure:
+// axd is there, and is recorded when it can be.
+func TestStartsWhileTheStoreCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	d, err := New(t.Context(), newStore(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	s := &shut{Store: d.store}
+	s.tries.Store(2)
+	d.store = s
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx, t.Context()) }()
+	for limit := time.After(20 * time.Second); ; {
+		hosts, err := s.Hosts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(hosts) == 1 {
+			break
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-limit:
+			t.Fatal("it is never recorded")
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
