@@ -231,7 +231,7 @@ func (s *sim) live() {
 
 // happen lets one thing happen.
 func (s *sim) happen() {
-	switch s.dice.IntN(10) {
+	switch s.dice.IntN(13) {
 	case 0, 1, 2:
 		s.kill()
 		s.pass(time.Duration(s.dice.IntN(100_000)) * time.Millisecond)
@@ -275,7 +275,51 @@ func (s *sim) happen() {
 			}
 			return nil
 		})
+	case 10:
+		s.withEnded(func(in ax.Instance) error {
+			_, err := s.store.Retry(context.Background(), ax.Retry{
+				InstanceID: in.ID, WithCurrent: s.dice.IntN(2) == 0, NowMs: time.Now().UnixMilli(), Who: "ann",
+			})
+			return err
+		})
+	case 11:
+		s.withEnded(func(in ax.Instance) error {
+			return s.store.Mark(context.Background(), ax.Mark{
+				InstanceID: in.ID, Verdict: ax.VerdictSuccess, Reason: "seen to", NowMs: time.Now().UnixMilli(), Who: "ann",
+			})
+		})
+	case 12:
+		s.prune()
 	}
+}
+
+// withEnded does what a person does to an instance that has ended.
+func (s *sim) withEnded(do func(ax.Instance) error) {
+	s.withTask(func(o ax.Object) error {
+		for _, in := range s.rows(o.Name) {
+			if in.Status.Final() && s.dice.IntN(3) == 0 {
+				return do(in)
+			}
+		}
+		return nil
+	})
+}
+
+// prune deletes history that is older than some seconds; what was deleted is
+// not asked for in the end.
+func (s *sim) prune() {
+	err := s.store.Prune(context.Background(), ax.PruneQuery{
+		EndedByMs: time.Now().UnixMilli() - int64(s.dice.IntN(120_000)), KeepLast: 1 + s.dice.IntN(5),
+	}, func(ax.Pruned) error { return nil })
+	if err != nil && !errors.Is(err, ax.ErrUnavailable) {
+		s.t.Fatal(err)
+	}
+}
+
+// pruned reports whether history of an instance was deleted.
+func (s *sim) pruned(id int64) bool {
+	_, err := s.world.store.Instance(context.Background(), id)
+	return errors.Is(err, ax.ErrNotFound)
 }
 
 // kill ends axd, and remembers what was reported to it.
@@ -462,6 +506,9 @@ func (s *sim) verify() {
 // store says.
 func (s *sim) verifyEnd(batch string, told ax.Status) {
 	_, id, attempt, _ := ax.ParseBatchNo(batch)
+	if s.pruned(id) {
+		return
+	}
 	l := s.life(id)
 	class, status := l.ErrorClass, l.Status
 	if attempt < l.Attempt {
