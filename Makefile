@@ -35,7 +35,7 @@ check: deps ## what CI runs: format, vet, staticcheck, all tests, short drills
 	@echo "== vet"; $(GO) vet ./...
 	@echo "== staticcheck"; $(TOOL) staticcheck ./...
 	@echo "== test"; $(GO) test -timeout 10m ./...
-	@echo "== drills"; $(MAKE) --no-print-directory drill ROUNDS=3
+	@echo "== drills"; $(MAKE) --no-print-directory drill ROUNDS=2
 
 test: ## all tests
 	$(GO) test ./...
@@ -50,7 +50,7 @@ bench: build ## measure: ratios against a baseline of the same run (BENCH=name f
 	$(GO) build -trimpath -o $(BIN)/bench ./bench
 	$(BIN)/bench -run $(BENCH)
 
-drill: build ## break it with real processes and check the store (NAME=, ROUNDS=, SEED=)
+drill: build ## break it with real processes, see docs/reliability.md (NAME=, ROUNDS=, SEED=)
 	$(GO) build -trimpath -o $(BIN)/drills ./drills
 	@mkdir -p $(BIN)/failpoint
 	$(GO) build -trimpath -tags failpoint -ldflags '$(LDFLAGS)' -o $(BIN)/failpoint/ ./cmd/axctl ./cmd/axd

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,15 +15,18 @@ import (
 const fullBytes = 48 << 20
 
 // full fills the disk of the store and of the data folder under a living axd,
-// and frees it again; in every second round axd is killed meanwhile and starts
-// on the full disk.
+// and frees it again; in every second round, the first for one, axd is killed
+// meanwhile and starts on the full disk.
 func full(ctx context.Context, s *stage) (report, error) {
 	s.home = s.path("disk")
 	if err := os.Mkdir(s.home, 0o700); err != nil {
 		return report{}, err
 	}
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return report{}, fmt.Errorf("keep what is mounted from others (this needs CAP_SYS_ADMIN): %w", err)
+	}
 	if err := syscall.Mount("tmpfs", s.home, "tmpfs", 0, fmt.Sprintf("size=%d", fullBytes)); err != nil {
-		return report{}, fmt.Errorf("mount a small disk (this needs CAP_SYS_ADMIN, in a user namespace of its own at least): %w", err)
+		return report{}, fmt.Errorf("mount a small disk (this needs CAP_SYS_ADMIN): %w", err)
 	}
 	defer func() { _ = syscall.Unmount(s.home, syscall.MNT_DETACH) }()
 	rep := report{}
@@ -48,22 +49,25 @@ func full(ctx context.Context, s *stage) (report, error) {
 			return rep, err
 		}
 		rep.faults++
-		err = s.hears(ctx, from, saysAway, 30*time.Second)
-		if err == nil {
-			err = sleep(ctx, s.between(time.Second, 4*time.Second))
-		}
-		if err == nil && n%2 == 1 {
-			if err = d.kill(); err == nil {
-				if _, from, err = s.said(0); err == nil {
-					d, err = s.start()
-				}
-			}
-			if err == nil {
-				err = s.hears(ctx, from, saysAway, 30*time.Second)
-			}
-		}
-		if err != nil {
+		if err := s.hears(ctx, from, saysAway, 30*time.Second); err != nil {
 			return rep, fmt.Errorf("round %d: %w", n+1, err)
+		}
+		if err := sleep(ctx, s.between(time.Second, 4*time.Second)); err != nil {
+			return rep, err
+		}
+		if n%2 == 0 {
+			if err := d.kill(); err != nil {
+				return rep, err
+			}
+			if _, from, err = s.said(0); err != nil {
+				return rep, err
+			}
+			if d, err = s.start(); err != nil {
+				return rep, err
+			}
+			if err := s.hears(ctx, from, saysAway, 30*time.Second); err != nil {
+				return rep, fmt.Errorf("round %d, started on the full disk: %w", n+1, err)
+			}
 		}
 		if err := os.Remove(s.home + "/ballast"); err != nil {
 			return rep, err
@@ -118,28 +122,4 @@ func (s *stage) integrity(ctx context.Context) (string, error) {
 	defer db.Close()
 	var found string
 	return found, db.QueryRowContext(ctx, `PRAGMA integrity_check`).Scan(&found)
-}
-
-// apartEnv says that this process has a mount namespace of its own.
-const apartEnv = "AX_DRILL_APART"
-
-// apart runs this program again in a mount namespace of its own, so that what a
-// drill mounts is seen by nobody else and is gone with it; later flags win. Who is not root gets
-// a user namespace as well.
-func apart(ctx context.Context, more ...string) error {
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", append(slices.Clone(os.Args[1:]), more...)...)
-	cmd.Env = append(os.Environ(), apartEnv+"=1")
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		cmd.SysProcAttr.AmbientCaps = []uintptr{21} // CAP_SYS_ADMIN, to mount
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("a mount namespace of its own (root has it, and others where user namespaces are allowed): %w", err)
-	}
-	return cmd.Wait()
 }

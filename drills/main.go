@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -27,6 +26,7 @@ type drill struct {
 	name  string
 	what  string
 	run   func(context.Context, *stage) (report, error)
+	most  int  // of its rounds, where each takes many seconds; 0 no bound
 	apart bool // it mounts something
 }
 
@@ -35,12 +35,12 @@ var drills = []drill{
 	{name: "failpoints", what: "let axd and axctl die at each failpoint in turn while 50 tasks fire each second", run: failpoints},
 	{name: "kill9", what: "SIGKILL axd at random moments while 20 tasks fire each second", run: kill9},
 	{name: "executor", what: "SIGKILL executors at random moments", run: killExecutor},
-	{name: "stop", what: "SIGSTOP axd for seconds, then let it go on", run: stopped},
+	{name: "stop", what: "SIGSTOP axd for seconds, then let it go on", run: stopped, most: 20},
 	{name: "apply", what: "SIGKILL axctl apply at random moments", run: killApply},
 	{name: "statements", what: "let axctl apply die before each statement it writes", run: statements},
-	{name: "locked", what: "keep the store's write lock from axd, by axctl stopped inside a transaction for one", run: locked},
-	{name: "gone", what: "take the store's file away, or put another in its place, and bring it back", run: gone},
-	{name: "full", what: "fill the disk of the store and the data folder, and start axd on it", run: full, apart: true},
+	{name: "locked", what: "keep the store's write lock from axd, by axctl stopped inside a transaction for one", run: locked, most: 40},
+	{name: "gone", what: "take the store's file away, or put another in its place, and bring it back", run: gone, most: 100},
+	{name: "full", what: "fill the disk of the store and the data folder, and start axd on it", run: full, most: 60, apart: true},
 	{name: "powercut", what: "kill everything and cut the tail of the store's log", run: powercut},
 }
 
@@ -74,25 +74,33 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	set := stage{axd: *axd, axctl: *axctl, failpointDir: *with, limits: limits, rounds: *rounds}
-	ran := 0
+	var lines []string // the reports
 	for _, d := range drills {
 		if *name != "all" && *name != d.name {
 			continue
 		}
-		ran++
+		var line string
 		var err error
 		if d.apart && os.Getenv(apartEnv) == "" {
-			err = apart(ctx, "-name", d.name, "-seed", strconv.FormatUint(*seed, 10))
+			line, err = apart(ctx, d.name, *seed)
 		} else {
-			fmt.Printf("drill %s: %s; %d rounds, seed %d\n", d.name, d.what, *rounds, *seed)
-			err = runDrill(ctx, d, set, *seed)
+			set.rounds = *rounds
+			if d.most > 0 {
+				set.rounds = min(*rounds, d.most)
+			}
+			fmt.Printf("drill %s: %s; %d rounds, seed %d\n", d.name, d.what, set.rounds, *seed)
+			line, err = runDrill(ctx, d, set, *seed)
 		}
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "drill %s: %v\n", d.name, err)
 			os.Exit(1)
 		}
+		lines = append(lines, line)
 	}
-	if ran == 0 {
+	switch {
+	case len(lines) > 1:
+		fmt.Printf("\n%s; ROUNDS=%d SEED=%d\n%s\n", machine(), *rounds, *seed, strings.Join(lines, "\n"))
+	case len(lines) == 0:
 		fmt.Fprintf(os.Stderr, "no drill %q; there are:\n", *name)
 		for _, d := range drills {
 			fmt.Fprintf(os.Stderr, "  %-10s %s\n", d.name, d.what)
@@ -101,26 +109,29 @@ func main() {
 	}
 }
 
-func runDrill(ctx context.Context, d drill, set stage, seed uint64) error {
+// runDrill runs a drill on a stage of its own and returns its report line, which
+// it has printed.
+func runDrill(ctx context.Context, d drill, set stage, seed uint64) (string, error) {
 	dir, err := os.MkdirTemp("", "ax-drill-"+d.name+"-")
 	if err != nil {
-		return err
+		return "", err
 	}
 	s, err := newStage(dir, set, rand.New(rand.NewPCG(seed, 1)))
 	if err != nil {
-		return err
+		return "", err
 	}
 	rep, err := d.run(ctx, s)
 	left := s.killAll()
 	if err != nil {
-		return fmt.Errorf("%w (seed %d; everything is kept in %s)", err, seed, dir)
+		return "", fmt.Errorf("%w (seed %d; everything is kept in %s)", err, seed, dir)
 	}
-	fmt.Printf("drill %s: %d faults, %d lost, %d doubled, worst recovery %s%s\n",
+	line := fmt.Sprintf("drill %s: %d faults, %d lost, %d doubled, worst recovery %s%s",
 		d.name, rep.faults, rep.lost, rep.doubled, rep.worst.Round(time.Millisecond), rep.note)
+	fmt.Println(line)
 	if rep.lost > 0 || rep.doubled > 0 || left > 0 {
-		return fmt.Errorf("%d lost, %d doubled, %d processes left (seed %d; everything is kept in %s)", rep.lost, rep.doubled, left, seed, dir)
+		return "", fmt.Errorf("%d lost, %d doubled, %d processes left (seed %d; everything is kept in %s)", rep.lost, rep.doubled, left, seed, dir)
 	}
-	return os.RemoveAll(dir)
+	return line, os.RemoveAll(dir)
 }
 
 // ledgerEntry is what the drilled tasks run: it appends a line when it begins

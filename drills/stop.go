@@ -17,7 +17,7 @@ func stopped(ctx context.Context, s *stage) (report, error) {
 	if err != nil {
 		return rep, err
 	}
-	for range min(s.rounds, 20) {
+	for range s.rounds {
 		if err := sleep(ctx, s.between(500*time.Millisecond, 2*time.Second)); err != nil {
 			return rep, err
 		}
