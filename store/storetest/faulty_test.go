@@ -82,7 +82,7 @@ func TestFaultyCoversEveryPort(t *testing.T) {
 	asked := 0
 	for i := range store.NumMethod() {
 		name := store.Method(i).Name
-		if reads[name] {
+		if reads[name] || store.Method(i).Type.NumIn() == 0 { // it asks no store
 			continue
 		}
 		var planned []string
