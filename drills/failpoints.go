@@ -125,7 +125,10 @@ func (s *stage) inTurn() []failpoint.Point {
 func (s *stage) dieAt(ctx context.Context, p failpoint.Point) (figures, error) {
 	how := howTo(p)
 	value := string(p)
-	if how.often {
+	switch {
+	case p == failpoint.Statement:
+		value += fmt.Sprintf("=%d", 1+s.rnd.IntN(500))
+	case how.often:
 		value += fmt.Sprintf("=%d", 1+s.rnd.IntN(20))
 	}
 	env := failpoint.Env + "=" + value

@@ -280,6 +280,28 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// A store that becomes read-only is told as that, and is written to again as
+// soon as it can be.
+func TestReadOnlyAndBack(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, Options{})
+	err := s.writer.alone(t.Context(), func(c *conn) error {
+		_, err := c.exec(context.Background(), `PRAGMA query_only = 1`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = join(t.Context(), s, "h1")
+	var hint *ax.HintError
+	if !errors.Is(err, ax.ErrUnavailable) || !errors.As(err, &hint) || !strings.Contains(hint.Hint, "writable, or remount") {
+		t.Fatalf("a store that is read-only gives %v", err)
+	}
+	if err := join(t.Context(), s, "h2"); err != nil || hosts(t, s) != 1 {
+		t.Errorf("writable again: %v, %d hosts", err, hosts(t, s))
+	}
+}
+
 // After a fault of the disk the connection is opened anew.
 func TestBrokenConnectionIsMended(t *testing.T) {
 	t.Parallel()
