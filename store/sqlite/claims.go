@@ -181,11 +181,18 @@ func twice(starts []ax.FiringStart) bool {
 	return false
 }
 
-// usedSlots returns the slots of f that have an instance, in due order. In a
-// stretch it steps from one instant that any task has an instance for to the
-// next, since the key has no order by task; a stretch is a time when little ran.
+// usedSlots returns the slots of f that have an instance, in due order. None
+// after last_slot has, but for what ran while the clock was ahead.
 func usedSlots(t *tx, f ax.Firing) ([]int64, error) {
 	var used []int64
+	settled := int64(0)
+	if len(f.Skipped) > 0 {
+		err := t.query(func(r *row) error { settled = r.int64(); return nil },
+			`SELECT MAX(COALESCE(t.last_slot, 0), COALESCE(o.rewound_from, 0)) FROM task t JOIN object o ON o.id = t.object_id WHERE t.object_id = ?`, f.TaskID)
+		if err != nil {
+			return nil, err
+		}
+	}
 	add := func(r *row) error { used = append(used, r.int64()); return nil }
 	for _, st := range f.Starts {
 		err := t.query(add, `SELECT due_ms FROM instance WHERE due_ms = ?1 AND task_id = ?2 AND slot_key = 's:' || ?1`, st.DueMs, f.TaskID)
@@ -194,19 +201,52 @@ func usedSlots(t *tx, f ax.Firing) ([]int64, error) {
 		}
 	}
 	for _, sk := range f.Skipped {
-		err := t.query(add, `WITH RECURSIVE at(ms) AS (
-				SELECT MIN(due_ms) FROM instance WHERE due_ms >= ?1 AND due_ms <= ?2
-				UNION ALL
-				SELECT (SELECT MIN(due_ms) FROM instance WHERE due_ms > at.ms AND due_ms <= ?2) FROM at WHERE at.ms IS NOT NULL)
-			SELECT ms FROM at WHERE ms IS NOT NULL
-				AND EXISTS (SELECT 1 FROM instance WHERE due_ms = ms AND task_id = ?3 AND slot_key = 's:' || ms)`,
-			sk.FromMs, sk.ToMs, f.TaskID)
+		if sk.FromMs > settled {
+			continue
+		}
+		sk.ToMs = min(sk.ToMs, settled)
+		found, err := usedIn(t, f.TaskID, sk)
 		if err != nil {
 			return nil, err
 		}
+		used = append(used, found...)
 	}
 	slices.Sort(used)
 	return used, nil
+}
+
+// fewInstants is how many instants usedIn looks at one by one.
+const fewInstants = 500
+
+// usedIn returns the slots of a stretch that have an instance. A stretch is
+// mostly a time when little ran, so it steps from one instant that any task has
+// an instance for to the next; when these are many, only this task was away, and
+// its history tells.
+func usedIn(t *tx, task int64, sk ax.SkippedStretch) (used []int64, err error) {
+	instants := 0
+	err = t.query(func(r *row) error {
+		instants++
+		if ms := r.int64(); r.flag() {
+			used = append(used, ms)
+		}
+		return nil
+	}, `WITH RECURSIVE at(ms) AS (
+			SELECT MIN(due_ms) FROM instance WHERE due_ms >= ?1 AND due_ms <= ?2
+			UNION ALL
+			SELECT (SELECT MIN(due_ms) FROM instance WHERE due_ms > at.ms AND due_ms <= ?2) FROM at WHERE at.ms IS NOT NULL LIMIT ?4)
+		SELECT ms, EXISTS (SELECT 1 FROM instance WHERE due_ms = ms AND task_id = ?3 AND slot_key = 's:' || ms) FROM at WHERE ms IS NOT NULL`,
+		sk.FromMs, sk.ToMs, task, fewInstants)
+	if err != nil || instants < fewInstants {
+		return used, err
+	}
+	used = nil
+	err = t.query(func(r *row) error { used = append(used, r.int64()); return nil },
+		`SELECT h.due_ms FROM history h CROSS JOIN instance i ON i.due_ms = h.due_ms AND i.task_id = h.task_id AND i.slot_key = h.slot_key
+			WHERE h.task_id = ?1 AND h.due_ms >= ?2 AND h.due_ms <= ?3 AND h.slot_key = 's:' || h.due_ms
+		UNION SELECT i.due_ms FROM instance i INDEXED BY instance_id
+			WHERE i.id > (SELECT COALESCE(history_to, 0) FROM meta) AND i.task_id = ?1 AND i.due_ms >= ?2 AND i.due_ms <= ?3 AND i.slot_key = 's:' || i.due_ms`,
+		task, sk.FromMs, sk.ToMs)
+	return used, err
 }
 
 // start lets one slot be born as the overlap rule says. It moves the counters

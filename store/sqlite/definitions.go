@@ -38,7 +38,7 @@ func (s *Store) ReadStack(ctx context.Context, name string) (ax.StackState, erro
 const selectObjects = `
 	SELECT o.id, o.kind, s.name, o.name, o.version, o.deleted_ms, o.hash, d.body, r.who, r.at_ms,
 		t.enabled, t.next_fire_time, t.last_slot, o.fingerprint, t.active, t.waiting, t.lock_version, o.checked_from,
-		h.kind, h.who, h.since_ms, h.until_ms, h.reason
+		t.hold, h.who, h.since_ms, h.until_ms, h.reason
 	FROM object o
 	JOIN stack s ON s.id = o.stack_id
 	JOIN definition d ON d.object_id = o.id AND d.version = o.defined

@@ -71,6 +71,43 @@ func TestHistoryFromNothing(t *testing.T) {
 	}
 }
 
+// A stretch over which others fired a lot is checked for used slots as one over
+// which little ran, indexed or not.
+func TestUsedSlotsAmongMany(t *testing.T) {
+	t.Parallel()
+	const old = 4000
+	s, base := benchStore(t, 2, old)
+	first := base - 10_000_000
+	if _, err := open(t, s.Path()).ExecContext(t.Context(), `UPDATE task SET last_slot = ?`, base-1); err != nil {
+		t.Fatal(err)
+	}
+	for _, index := range []bool{false, true} {
+		if index {
+			if err := s.IndexHistory(t.Context(), func() error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, to := range []int64{300, 3000} {
+			claimed, err := s.Claim(t.Context(), []ax.Firing{{
+				TaskID: 2, Version: 1, ExpectNextMs: base, ExpectLockVersion: 1, NextMs: base + 1, LastSlotMs: base, NowMs: base, Overlap: ax.OverlapQueue,
+				Skipped: []ax.SkippedStretch{{TaskID: 2, FromMs: first, ToMs: first + to, Slots: -1, Reason: ax.ReasonMisfire, Version: 1}},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []int64
+			for i := int64(1); i <= to; i++ {
+				if 1+i%2 == 2 {
+					want = append(want, first+i)
+				}
+			}
+			if !claimed[0].Lost || !slices.Equal(claimed[0].Used, want) {
+				t.Errorf("indexed %v, up to %d: %d are used, want %d", index, to, len(claimed[0].Used), len(want))
+			}
+		}
+	}
+}
+
 // BenchmarkPages tells how long a page of a million past instances takes,
 // before and after they are indexed, and what indexing them costs.
 func BenchmarkPages(b *testing.B) {

@@ -48,6 +48,9 @@ var violations = []struct {
 	{8, "skipped without a word", `DELETE FROM transition WHERE cause = 'overlap'`, false},
 	{10, "two attempts at once", `UPDATE attempt SET stopped_ms = NULL`, true},
 	{11, "written by another stack", `UPDATE revision SET stack_id = 99; INSERT INTO stack (id, name, serial) VALUES (99, 'other', 1)`, true},
+	{8, "held by nobody", `DELETE FROM hold; UPDATE task SET hold = 'paused' WHERE object_id = 1`, false},
+	{8, "a cancel forgotten", `UPDATE instance SET cancel_by = 'ann' WHERE id = 2`, false},
+	{8, "a verdict changed", `UPDATE instance SET verdict = 'skipped' WHERE id = 2`, false},
 	{12, "not in its task's history", `UPDATE meta SET history_to = 3`, true},
 	{12, "only in its task's history", `INSERT INTO history VALUES (1, 1, 's:1')`, true},
 }

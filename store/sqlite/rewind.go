@@ -40,6 +40,13 @@ func (s *Store) Rewind(ctx context.Context, rs []ax.Rewind) ([]bool, error) {
 }
 
 func rewind(t *tx, r ax.Rewind) (bool, error) {
+	// What ran up to now stays, so its slots are used, see usedIn.
+	_, err := t.exec(`UPDATE object SET rewound_from = (SELECT last_slot FROM task WHERE object_id = ?1)
+		WHERE id = ?1 AND deleted_ms IS NULL AND EXISTS (SELECT 1 FROM task WHERE object_id = ?1 AND lock_version = ?2 AND last_slot > COALESCE(rewound_from, 0))`,
+		r.TaskID, r.ExpectLockVersion)
+	if err != nil {
+		return false, err
+	}
 	n, err := t.exec(`UPDATE task SET next_fire_time = ?, last_slot = ?, lock_version = lock_version + 1
 		WHERE object_id = ? AND lock_version = ? AND next_fire_time IS ?
 			AND EXISTS (SELECT 1 FROM object WHERE id = task.object_id AND deleted_ms IS NULL)`,
