@@ -36,6 +36,8 @@ const MaxFindings = 1000
 const (
 	report       = "this is a fault of ax or of the disk: keep a copy of the store and report it"
 	restartMends = "start axd again, which counts anew; if it stays, keep a copy of the store and report it"
+	stop         = "see with axctl instances -status=dispatched which run, and cancel what should not; keep a copy of the store and report it"
+	release      = "end the hold with axctl resume, or hold it again with axctl pause; keep a copy of the store and report it"
 	reindex      = "nothing is lost, a list is wrong: run DELETE FROM history; UPDATE meta SET history_to = NULL; with sqlite3, and axd makes it anew"
 	backfill     = "start what is missing by hand with axctl trigger, keep a copy of the store and report it"
 )
@@ -79,8 +81,10 @@ type task struct {
 	row     ax.TaskRow
 	active  int
 	waiting int
-	first   int64         // its oldest instance
-	used    map[int]int64 // version → an instance of it
+	// activeFrom is since when the oldest active attempt is.
+	activeFrom int64
+	first      int64         // its oldest instance
+	used       map[int]int64 // version → an instance of it
 }
 
 func (c *checker) find(invariant int, remedy, subject, problem string, args ...any) {
@@ -99,6 +103,8 @@ func (c *checker) readObjects(r ax.Records) error {
 		switch {
 		case o.Row.NextMs != 0 && o.Row.NextMs <= o.Row.LastSlotMs:
 			c.find(6, report, t.address, "next_fire_time %s is not after last_slot %s", instant(o.Row.NextMs), instant(o.Row.LastSlotMs))
+		case o.Row.Hold != nil && o.Row.Hold.Who == "":
+			c.find(8, release, t.address, "it is held (%s), and who did it is not recorded", o.Row.Hold.Kind)
 		case o.Deleted && o.Row.NextMs != 0:
 			c.find(6, report, t.address, "it is deleted and has next_fire_time %s", instant(o.Row.NextMs))
 		}

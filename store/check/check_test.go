@@ -26,6 +26,7 @@ type rows struct {
 	transitions []ax.Transition
 	slots       []ax.SlotRecord
 	unindexed   []ax.IndexFault
+	concurrency int   // of versions that are added
 	err         error // at the end of each stream
 }
 
@@ -78,7 +79,7 @@ func (r *rows) version(every string, effectiveMs int64) {
 			panic(err)
 		}
 		v.Definition, v.Hash = ax.Definition{Kind: ax.KindTask, Name: "a", Task: &ax.TaskSpec{
-			Schedules: []ax.ScheduleSpec{{Every: d, Timezone: "UTC"}}, Timeout: 1000,
+			Schedules: []ax.ScheduleSpec{{Every: d, Timezone: "UTC"}}, Timeout: 1000, Concurrency: max(1, r.concurrency),
 		}}.Canonical()
 	}
 	r.versions = append(r.versions, v)
@@ -163,7 +164,19 @@ func TestSoundStores(t *testing.T) {
 			r.slots, r.instances = r.slots[1:], r.instances[1:]
 			r.objects[0].Row.CheckedFromMs = start + minute
 		}},
-		{"held: next stays", func(r *rows) { r.objects[0].Row.Hold = &ax.Hold{Kind: ax.HoldPaused} }},
+		{"held: next stays", func(r *rows) { r.objects[0].Row.Hold = &ax.Hold{Kind: ax.HoldPaused, Who: "ann"} }},
+		{"concurrency was lowered while two ran", func(r *rows) {
+			for i := range r.instances {
+				in := &r.instances[i]
+				in.Status, in.EndedMs, in.StoppedMs, in.DeadlineMs = ax.StatusDispatched, 0, 0, start+20*minute
+			}
+			r.objects[0].Row.Active = 2
+			r.concurrency = 2
+			r.versions = nil
+			r.version("1m", start)
+			r.concurrency = 1
+			r.version("1m", start+2*minute+1)
+		}},
 		{"disabled: none is owed", func(r *rows) { r.objects[0].Row.Enabled = false; r.next(0) }},
 		{"deleted: none is owed", func(r *rows) { r.version("", start+2*minute+1); r.next(0) }},
 		{"deleted and made again", func(r *rows) {
@@ -291,12 +304,46 @@ func TestFindings(t *testing.T) {
 		}, 8, "instance 2", "attempt 2 is recorded"},
 		{"an attempt that goes on", func(r *rows) {
 			r.instances[1].Attempt = 2
-			r.attempts = []ax.Attempt{{InstanceID: 2, Attempt: 1, EndedMs: 1}}
+			r.attempts = []ax.Attempt{{InstanceID: 2, Attempt: 1, Status: ax.StatusFailed, EndedMs: 1}}
 		}, 10, "instance 2", "has not stopped"},
 		{"not in its task's history", func(r *rows) { r.unindexed = []ax.IndexFault{{Ref: r.instances[0].Ref, Missing: true}} }, 12, "instance 1", "does not list it"},
 		{"only in its task's history", func(r *rows) {
 			r.unindexed = []ax.IndexFault{{Ref: ax.Ref{TaskID: 1, DueMs: start, SlotKey: "s:1"}}}
 		}, 12, "task 1", "which does not exist"},
+		{"one attempt too many", func(r *rows) {
+			for i := range r.instances {
+				r.instances[i].StoppedMs = 0
+			}
+			r.objects[0].Row.Active = 2
+		}, 3, "task.a", "lets more than 1"},
+		{"held by nobody", func(r *rows) { r.objects[0].Row.Hold = &ax.Hold{Kind: ax.HoldPaused} }, 8, "task.a", "who did it"},
+		{"never claimed", func(r *rows) { r.instances[1].ClaimedMs = 0 }, 4, "instance 2", "never claimed"},
+		{"started nowhere", func(r *rows) {
+			in := &r.instances[1]
+			in.Status, in.HandedMs, in.StartedMs, in.StoppedMs = ax.StatusCancelled, 0, 1, 0
+		}, 4, "instance 2", "has started"},
+		{"a cancel that nobody noted", func(r *rows) { r.instances[1].CancelBy = "ann" }, 8, "instance 2", "ann asked to cancel it"},
+		{"a cancel by nobody", func(r *rows) {
+			r.transitions = []ax.Transition{{InstanceID: 2, Attempt: 1, From: ax.StatusDispatched, To: ax.StatusDispatched, Actor: "ann", Cause: ax.CauseCancel}}
+		}, 8, "instance 2", "does not have who"},
+		{"a verdict that nobody gave", func(r *rows) { r.instances[1].Verdict = ax.VerdictSkipped }, 8, "instance 2", `its verdict is "skipped"`},
+		{"a verdict that was changed", func(r *rows) {
+			r.instances[1].Verdict = ax.VerdictSkipped
+			r.transitions = []ax.Transition{{
+				InstanceID: 2, Attempt: 1, From: ax.StatusSuccess, To: ax.StatusSuccess, Actor: "ann", Cause: ax.CauseMark, Detail: "success: it is good",
+			}}
+		}, 8, "instance 2", `life line "success"`},
+		{"skipped for another reason", func(r *rows) {
+			r.instances[1].Status, r.instances[1].HandedMs, r.instances[1].StoppedMs, r.instances[1].Reason = ax.StatusSkipped, 0, 0, ax.ReasonDeleted
+			r.transitions = []ax.Transition{{InstanceID: 2, Attempt: 1, To: ax.StatusSkipped, Cause: ax.CauseOverlap}}
+		}, 8, "instance 2", "skipped for deleted"},
+		{"noted of another attempt", func(r *rows) {
+			r.transitions = []ax.Transition{{InstanceID: 2, Attempt: 2, From: ax.StatusSuccess, To: ax.StatusSuccess, Cause: ax.CauseLateResult}}
+		}, 8, "instance 2", "notes late_result of attempt 2"},
+		{"an attempt that did not fail", func(r *rows) {
+			r.instances[1].Attempt = 2
+			r.attempts = []ax.Attempt{{InstanceID: 2, Attempt: 1, Status: ax.StatusSuccess, EndedMs: 1, StoppedMs: 1}}
+		}, 8, "instance 2", "attempt 1 ended as"},
 		{"another stack", func(r *rows) { r.versions[0].Revision.Stack = "other" }, 11, "task.a", "stack other"},
 	}
 	for _, tt := range tests {

@@ -46,6 +46,9 @@ func (c *checker) instance(in ax.Instance, before []ax.Attempt, line []ax.Transi
 	}
 	if in.HandedMs != 0 && in.StoppedMs == 0 {
 		t.active++
+		if t.activeFrom == 0 || in.HandedMs < t.activeFrom {
+			t.activeFrom = in.HandedMs
+		}
 	}
 	if in.Status == ax.StatusPending {
 		t.waiting++
@@ -97,6 +100,10 @@ func (c *checker) shape(subject string, in ax.Instance) {
 			c.find(4, report, subject, "it is %s and %s", in.Status, what)
 		}
 	}
+	if in.Status != ax.StatusPending {
+		lacks(in.HandedMs != 0 || in.StartedMs == 0, "has started and was never handed over")
+	}
+	lacks(in.ClaimedMs != 0, "was never claimed")
 	switch in.Status {
 	case ax.StatusPending:
 		lacks(in.NotBeforeMs != 0, "has no not_before")
@@ -134,6 +141,8 @@ func (c *checker) attempts(subject string, in ax.Instance, before []ax.Attempt) 
 		switch {
 		case a.Attempt != i+1:
 			c.find(8, report, subject, "attempt %d is recorded where attempt %d should be", a.Attempt, i+1)
+		case a.Status != ax.StatusFailed && a.Status != ax.StatusTimeout:
+			c.find(8, report, subject, "attempt %d ended as %q, and another followed", a.Attempt, string(a.Status))
 		case a.EndedMs == 0 || a.StoppedMs == 0:
 			c.find(10, report, subject, "attempt %d has not stopped, and attempt %d exists", a.Attempt, in.Attempt)
 		}
@@ -144,7 +153,6 @@ func (c *checker) attempts(subject string, in ax.Instance, before []ax.Attempt) 
 // leaves none, so between two entries it may have gone on.
 func (c *checker) lifeLine(subject string, in ax.Instance, line []ax.Transition) {
 	var at ax.Status // "" is before birth
-	retries := 0
 	for i, t := range line {
 		switch {
 		case t.From == "" && i > 0:
@@ -159,9 +167,6 @@ func (c *checker) lifeLine(subject string, in ax.Instance, line []ax.Transition)
 			c.find(8, report, subject, "its life line goes from %s to %s, which is no transition", orBirth(t.From), t.To)
 		}
 		at = t.To
-		if t.From == ax.StatusDispatched && t.To == ax.StatusPending {
-			retries++
-		}
 	}
 	if at != in.Status && !happy(at, in.Status) {
 		law := 8
@@ -170,9 +175,7 @@ func (c *checker) lifeLine(subject string, in ax.Instance, line []ax.Transition)
 		}
 		c.find(law, report, subject, "it is %s, and its life line ends with %s", in.Status, orBirth(at))
 	}
-	if retries != in.Attempt-1 {
-		c.find(8, report, subject, "it is in attempt %d, and its life line has %d retries", in.Attempt, retries)
-	}
+	c.folds(subject, in, c.fold(subject, line))
 }
 
 // happy reports whether an instance gets from one status to another without an

@@ -16,6 +16,7 @@ import (
 type definition struct {
 	effectiveMs int64
 	deleted     bool
+	concurrency int
 	schedule    *schedule.Schedule // nil when it cannot be read
 }
 
@@ -85,6 +86,7 @@ func (c *checker) version(t *task, v ax.VersionRow, number int) definition {
 		c.find(2, report, t.address, "version %d cannot be read: %v", v.Version, err)
 		return d
 	}
+	d.concurrency = spec.Concurrency
 	untimed := c.untimed[v.VersionKey]
 	if spec.Timeout != 0 {
 		for _, id := range untimed {
@@ -111,7 +113,20 @@ func (c *checker) versionsDone(id int64, known []definition) {
 		}
 	}
 	t.used = nil
+	most := 0
+	for i, d := range known {
+		// In force until the next one; a clock that was set may tell it later.
+		if i == len(known)-1 || known[i+1].effectiveMs+clockSlack >= t.activeFrom {
+			most = max(most, d.concurrency)
+		}
+	}
+	if t.active > most && most > 0 {
+		c.find(3, stop, t.address, "%d attempts are handed over and not stopped, and no version of that time lets more than %d", t.active, most)
+	}
 }
+
+// clockSlack is by how much the clock of an apply may differ from a claim's.
+const clockSlack = 24 * 3600 * 1000
 
 // slots checks that the records, in due order, account for every slot once.
 func (c *checker) slots(t *task, known []definition, records iter.Seq2[ax.SlotRecord, error]) error {
