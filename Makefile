@@ -15,10 +15,13 @@ SEED   ?=
 # SEEDS is how many histories make sim tries; with SEED it repeats that one.
 SEEDS  ?= 2000
 BENCH  ?= all
+# FIRINGS and RATE (a second) are the soak's.
+FIRINGS ?= 1000000
+RATE    ?= 4000
 
 export CGO_ENABLED ?= 0
 
-.PHONY: help build demo check test race fmt bench drill sim fuzz sizes verify deps
+.PHONY: help build demo check test race fmt bench soak drill sim fuzz sizes verify deps
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -49,6 +52,10 @@ fmt: ## format the code
 bench: build ## measure: ratios against a baseline of the same run (BENCH=name for one)
 	$(GO) build -trimpath -o $(BIN)/bench ./bench
 	$(BIN)/bench -run $(BENCH)
+
+soak: build ## a million firings with retention on; fails when anything grows or is late (FIRINGS=, RATE=)
+	$(GO) build -trimpath -o $(BIN)/bench ./bench
+	$(BIN)/bench -run soak -firings $(FIRINGS) -rate $(RATE)
 
 drill: build ## break it with real processes, see docs/reliability.md (NAME=, ROUNDS=, SEED=)
 	$(GO) build -trimpath -o $(BIN)/drills ./drills

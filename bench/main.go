@@ -1,6 +1,6 @@
 // Command bench measures ax and prints ratios between two things measured in
 // the same run: absolute figures swing by a factor of two on shared machines.
-// Nothing here judges.
+// Nothing here judges but the soak.
 package main
 
 import (
@@ -40,7 +40,11 @@ var lines = []line{
 	{"shell", "100 shell commands due in one instant against bare fork and exec", benchShell},
 	{"idle", "10,000 daily tasks, nothing due", benchIdle},
 	{"start", "start with 100,000 tasks, to the first claim", benchStart},
+	{"past", "a million past instances: start, pages of instances, what holds the writer, bytes a firing", benchPast},
 }
+
+// soak is no part of all: it takes minutes, and it judges.
+var soak = line{"soak", "a million firings with retention on; fails when anything grows or is late", benchSoak}
 
 // bench carries what lines share.
 type bench struct {
@@ -50,6 +54,8 @@ type bench struct {
 	old  int // past instances in the store of the throughput lines
 	secs time.Duration
 
+	firings, rate int // of the soak
+
 	loopRate       float64 // firings/s of the store-only loop, 0 not measured yet
 	loopBurst      time.Duration
 	throughputRate float64
@@ -58,7 +64,12 @@ type bench struct {
 
 func main() {
 	if len(os.Args) == 3 && os.Args[1] == "executor" {
-		sdk.Serve("bench", sdk.Handler("noop", "Does nothing.", func(context.Context, sdk.Job, struct{}) (sdk.Outputs, error) { return nil, nil }))
+		sdk.Serve("bench",
+			sdk.Handler("noop", "Does nothing.", func(context.Context, sdk.Job, struct{}) (sdk.Outputs, error) { return nil, nil }),
+			sdk.Handler("talk", "Prints a line.", func(_ context.Context, job sdk.Job, _ struct{}) (sdk.Outputs, error) {
+				_, err := fmt.Fprintln(job.Output.Stdout, job.Task, job.Due, strings.Repeat("the quick brown fox ", 5))
+				return nil, err
+			}))
 		return
 	}
 	if err := run(); err != nil {
@@ -74,6 +85,8 @@ func run() error {
 	flag.StringVar(&b.ctl, "axctl", "bin/axctl", "axctl to measure")
 	flag.IntVar(&b.old, "old", 2_000_000, "past instances in the store of loop and throughput")
 	flag.DurationVar(&b.secs, "for", 10*time.Second, "length of the timed part of a line")
+	flag.IntVar(&b.firings, "firings", 1_000_000, "instances that the soak fires")
+	flag.IntVar(&b.rate, "rate", 4000, "instances a second that the soak fires")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to `file`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -105,8 +118,8 @@ func run() error {
 	}
 	fmt.Printf("machine: %d cores, %s, %s; fdatasync median %s\n", runtime.NumCPU(), cpuModel(), runtime.Version(), round(b.fdatasync))
 	wanted := strings.Split(*name, ",")
-	for _, l := range lines {
-		if *name != "all" && !slices.Contains(wanted, l.name) {
+	for _, l := range append(lines, soak) {
+		if *name == "all" && l.name == soak.name || *name != "all" && !slices.Contains(wanted, l.name) {
 			continue
 		}
 		fmt.Printf("\n%s: %s\n", l.name, l.what)

@@ -82,15 +82,23 @@ type working struct {
 
 // work starts a daemon on the store at path. Its executor is this program.
 func work(ctx context.Context, path string, places int) (*working, error) {
+	return workAs(ctx, path, "noop", places, func(*daemon.Config) {})
+}
+
+// workAs is work for one handler of this program, with a daemon that edit makes
+// another.
+func workAs(ctx context.Context, path, handler string, places int, edit func(*daemon.Config)) (*working, error) {
 	own, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	d, err := daemon.New(ctx, daemon.Config{
+	cfg := daemon.Config{
 		StoreURL: "sqlite:" + path, DataDir: path + ".data", Name: "bench", Log: quiet(),
-		Pools:     map[string]int{"noop": places, "shell": places},
-		Executors: []host.Command{{Name: "noop", Path: own, Args: []string{"executor", "noop"}}},
-	})
+		Pools:     map[string]int{handler: places, "shell": places},
+		Executors: []host.Command{{Name: handler, Path: own, Args: []string{"executor", handler}}},
+	}
+	edit(&cfg)
+	d, err := daemon.New(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
