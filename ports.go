@@ -472,6 +472,7 @@ type Host struct {
 	Version   string
 	TZData    string
 	Handlers  []string
+	Pools     map[string]int // places by name; nil: an older axd did not say
 	StartedMs int64
 	LeftMs    int64 // 0: it has not stopped cleanly
 }

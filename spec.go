@@ -1,6 +1,7 @@
 package ax
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -74,11 +75,20 @@ type TaskSpec struct {
 	Misfire     MisfireSpec       `json:"misfire" ax:"misfire" doc:"What becomes of slots missed in an outage."`
 	Concurrency int               `json:"concurrency" ax:"concurrency" default:"1" doc:"Instances at work at once, 1 to 10000."`
 	Overlap     Overlap           `json:"overlap" ax:"overlap" default:"queue" doc:"What a firing at the concurrency limit does: queue, latest, skip, replace or allow."`
+	Pool        string            `json:"pool,omitempty" ax:"pool" doc:"The named slots of a host that it fills; without it those of its handler."`
+	Priority    int               `json:"priority,omitempty" ax:"priority" default:"0" doc:"Who of those that wait for a place of the pool goes first, -100 to 100: the higher; each minute of waiting counts for one."`
 	Idempotent  bool              `json:"idempotent" ax:"idempotent" default:"true" doc:"false: never run again when an attempt's end is unknown."`
 	Labels      map[string]string `json:"labels,omitempty" ax:"labels" doc:"For selection."`
 	Owner       string            `json:"owner,omitempty" ax:"owner" doc:"Who to ask."`
 	Description string            `json:"description,omitempty" ax:"description" doc:"For people."`
 }
+
+// PoolName returns the pool whose places the task's attempts fill: the one it
+// chose, else the one that has its handler's name.
+func (s *TaskSpec) PoolName() string { return cmp.Or(s.Pool, s.Handler.Name) }
+
+// MaxPriority bounds a task's priority, on both sides of 0.
+const MaxPriority = 100
 
 // HandlerSpec names a handler and carries its body.
 type HandlerSpec struct {

@@ -40,6 +40,7 @@ func (r reader) common(t *draft) {
 	r.duration("start_within", &t.spec.StartWithin, 0)
 	r.integer("concurrency", &t.spec.Concurrency, 1, 10_000)
 	choice(r, "overlap", &t.spec.Overlap, ax.Overlaps)
+	r.pool(&t.spec.Pool)
 	r.boolean("idempotent", &t.spec.Idempotent)
 	r.labels(&t.spec.Labels)
 	r.text("owner", &t.spec.Owner)
@@ -117,6 +118,7 @@ func (d *decoder) definition(r reader, b *hclsyntax.Block, name string) {
 	before := len(d.found)
 	t := d.base
 	r.common(&t)
+	r.integer("priority", &t.spec.Priority, -ax.MaxPriority, ax.MaxPriority)
 	r.boolean("enabled", &t.spec.Enabled)
 	r.text("description", &t.spec.Description)
 	r.schedules(&t)
@@ -130,6 +132,20 @@ func (d *decoder) definition(r reader, b *hclsyntax.Block, name string) {
 		Kind: ax.KindTask, Name: name, Task: &spec,
 		Source: ax.Range{Filename: header.Filename, Start: ax.Pos(header.Start), End: ax.Pos(header.End)},
 	})
+}
+
+// pool reads the name of a pool, which axd's -pools can spell.
+func (r reader) pool(into *string) {
+	v, e, ok := r.value("pool")
+	switch {
+	case !ok:
+	case v.Type() != cty.String:
+		r.mismatch("pool", e, "a string", v)
+	case !validName(v.AsString()):
+		r.errorf(e.Range(), "Invalid name", "%q is no name of a pool: %s.", v.AsString(), nameRule)
+	default:
+		*into = v.AsString()
+	}
 }
 
 // retry reads a retry block.

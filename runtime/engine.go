@@ -37,8 +37,9 @@ type Config struct {
 
 	// JournalPath is the report journal, in the data folder.
 	JournalPath string
-	// Pools gives places by handler name: how many attempts run at once.
-	// Default 64 for shell and http, 2·CPU+2 for others.
+	// Pools gives places by pool: how many attempts run at once. Every handler
+	// has a pool of its name, by default of 64 places for shell and http, and of
+	// 2·CPU+2 for others.
 	Pools map[string]int
 
 	Tick    time.Duration // width of a wheel slot, 1s
@@ -108,6 +109,11 @@ type Engine struct {
 	dispatcher *dispatch.Dispatcher
 	ready      atomic.Bool
 	run        atomic.Bool
+}
+
+// Pools returns the pools of an engine that is given these, and handlers.
+func Pools(given map[string]int, handlers []string) map[string]int {
+	return dispatch.Pools(given, handlers, runtime.NumCPU())
 }
 
 // New checks cfg and opens the journal, which Close closes. It starts nothing.

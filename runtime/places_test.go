@@ -2,6 +2,8 @@ package runtime_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +65,119 @@ func TestBurstGoesThroughThePlaces(t *testing.T) {
 		}
 		for i := range 50 {
 			w.wantStatuses(fmt.Sprintf("t%d", i), ax.StatusSuccess)
+		}
+	})
+}
+
+// Tasks fill the pool they chose and no other; in a pool that no host has they
+// wait until one has it.
+func TestPoolsAreApart(t *testing.T) {
+	simulate(t, func(w *world) {
+		in := func(pool string) *ax.TaskSpec { return taskSpec(func(s *ax.TaskSpec) { s.Pool = pool }) }
+		w.cfg.Pools = map[string]int{"slow": 2}
+		w.exec.offers = func(h string) bool { return h == "work" }
+		w.exec.play = func(j ax.Job) play {
+			if strings.HasPrefix(j.Task, "task.slow") {
+				return play{work: time.Hour}
+			}
+			return play{work: time.Second}
+		}
+		for i := range 9 {
+			w.apply(fmt.Sprintf("slow%d", i), in("slow"))
+		}
+		w.apply("quick", taskSpec())
+		w.apply("nowhere", in("hot"))
+		w.boot()
+		w.until("00:02:30")
+		if s := w.engine.Stats(); s.Running != 2 {
+			t.Errorf("%d at work, with 2 places of the slow", s.Running)
+		}
+		for _, r := range w.rows("quick") {
+			if r.Status != ax.StatusSuccess || r.StartedMs != r.DueMs {
+				t.Errorf("the quick one waited: %+v", r)
+			}
+		}
+		w.wantStatuses("nowhere", ax.StatusPending, ax.StatusPending)
+		w.kill()
+		w.cfg.Pools["hot"] = 1
+		w.boot()
+		w.pass(2 * time.Second)
+		if r := w.rows("nowhere")[0]; r.Status != ax.StatusSuccess {
+			t.Errorf("with a pool of that name: %+v", r)
+		}
+	})
+}
+
+// In one pool a handler that is not offered keeps no other's instances waiting.
+func TestPoolOfSeveralHandlers(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.cfg.Pools = map[string]int{"hot": 1}
+		w.exec.offers = func(h string) bool { return h != "gpu" }
+		w.apply("gpu", taskSpec(func(s *ax.TaskSpec) { s.Pool, s.Handler.Name, s.Priority = "hot", "gpu", 9 }))
+		w.apply("cpu", taskSpec(func(s *ax.TaskSpec) { s.Pool = "hot" }))
+		w.boot()
+		w.until("00:03:01")
+		w.wantStatuses("cpu", ax.StatusSuccess, ax.StatusSuccess, ax.StatusSuccess)
+	})
+}
+
+// Of what is due at one instant the higher priority goes first, at birth and in
+// the line; with equal priority the one that was due first; and what waits rises
+// by one a minute.
+func TestPriority(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.cfg.Pools = map[string]int{"work": 1}
+		w.exec.play = func(ax.Job) play { return play{work: 50 * time.Second} }
+		task := func(name string, priority int, first, every ax.Duration) {
+			w.apply(name, taskSpec(func(s *ax.TaskSpec) {
+				s.Priority = priority
+				s.Schedules[0].Every, s.Schedules[0].From = every, ax.FormatInstant(int64(first)+time.Now().UnixMilli(), time.UTC)
+			}))
+		}
+		task("low", -2, minute, 600*minute)
+		task("plain", 0, minute, 600*minute)
+		task("high", 5, minute, 600*minute)
+		task("later", 1, 2*minute, 600*minute) // as high as plain by then, and due later
+		task("latest", 0, 2*minute, 600*minute)
+		w.boot()
+		w.until("00:10:00")
+		var order []string
+		for _, j := range w.exec.jobs {
+			order = append(order, strings.TrimPrefix(j.Task, "task."))
+		}
+		if got := strings.Join(order, " "); got != "high plain later latest low" {
+			t.Errorf("in the order %s", got)
+		}
+	})
+}
+
+// A task whose versions differ in priority keeps the order of its firings.
+func TestPriorityKeepsTheOrderOfATask(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.cfg.Pools = map[string]int{"work": 1}
+		w.exec.play = func(j ax.Job) play {
+			if j.Task == "task.blocks" {
+				return play{work: 3*time.Minute + 30*time.Second}
+			}
+			return play{work: time.Second}
+		}
+		w.apply("blocks", taskSpec(func(s *ax.TaskSpec) {
+			s.Priority, s.Schedules[0].Every = 100, 600*minute
+			s.Schedules[0].From = ax.FormatInstant(time.Now().UnixMilli()+59_000, time.UTC)
+		}))
+		w.apply("a", taskSpec(func(s *ax.TaskSpec) { s.Concurrency, s.Priority = 2, -10 }))
+		w.boot()
+		w.until("00:01:30")
+		w.apply("a", taskSpec(func(s *ax.TaskSpec) { s.Concurrency, s.Priority = 2, 100 }))
+		w.until("00:05:30")
+		var due []int64
+		for _, j := range w.exec.jobs {
+			if j.Task == "task.a" {
+				due = append(due, j.DueMs)
+			}
+		}
+		if len(due) < 3 || !slices.IsSorted(due) {
+			t.Errorf("in the order %v", due)
 		}
 	})
 }

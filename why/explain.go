@@ -78,8 +78,8 @@ func (e *explainer) now() {
 		e.coming()
 	}
 	alive := e.daemon()
-	if alive {
-		e.offers(e.current.spec.Handler.Name)
+	if alive && e.offers(e.current.spec.Handler.Name) {
+		e.pooled()
 	}
 	if next := e.Object.Row.NextMs; scheduled && enabled && free && next != 0 {
 		e.due(next)
@@ -185,12 +185,12 @@ func (e *explainer) waits(in ax.InstanceRow) {
 	}
 	e.inTime(in)
 	alive := e.daemon()
-	offered := alive && e.offers(e.current.spec.Handler.Name)
+	offered := alive && e.offers(e.current.spec.Handler.Name) && e.pooled()
 	if e.timely(in) && e.turn(in) && offered && !e.answered() {
 		e.place(in)
 	}
 	switch e.Answer.Code {
-	case Held, DaemonDown, DaemonApart, NoHandler: // these are about the task
+	case Held, DaemonDown, DaemonApart, NoHandler, NoPool: // these are about the task
 		e.Answer.Text = fmt.Sprintf("Instance %d waits. %s", in.ID, e.Answer.Text)
 	}
 }
@@ -230,21 +230,21 @@ func (e *explainer) timely(in ax.InstanceRow) bool {
 
 // place tells an instance that nothing but places can keep from starting.
 func (e *explainer) place(in ax.InstanceRow) {
-	handler := e.current.spec.Handler.Name
+	pool := e.current.spec.PoolName()
 	waited := ax.Duration(e.NowMs - max(in.NotBeforeMs, in.ClaimedMs)).Rough()
 	if e.Busy == 0 {
-		e.no("Was it handed over?", "no other instance of handler "+handler+" is at work", Answer{
+		e.no("Was it handed over?", "no other instance of pool "+pool+" is at work", Answer{
 			Code:   Starting,
 			Text:   fmt.Sprintf("Instance %d is about to start: nothing has kept it for %s.", in.ID, waited),
 			Remedy: "if that lasts, see axd's log",
 		})
 		return
 	}
-	e.no("Has it a place?", fmt.Sprintf("%s of handler %s at work", plural(e.Busy, "instance"), handler), Answer{
+	e.no("Has it a place?", fmt.Sprintf("%s of pool %s at work%s", plural(e.Busy, "instance"), pool, e.size(pool)), Answer{
 		Code: Place,
-		Text: fmt.Sprintf("Instance %d has had its turn for %s and waits for a place of handler %s: %s at work.",
-			in.ID, waited, handler, plural(e.Busy, "instance")),
-		Remedy: "wait for one of them to end, or give axd more places: axd -pools " + handler + "=N; if there are places, see axd's log",
+		Text: fmt.Sprintf("Instance %d has had its turn for %s and waits for a place of pool %s: %s at work%s.",
+			in.ID, waited, pool, plural(e.Busy, "instance"), e.size(pool)),
+		Remedy: "wait for one of them to end, raise its priority, or give axd more places: axd -pools " + pool + "=N; if there are places, see axd's log",
 	})
 }
 
@@ -440,6 +440,41 @@ func (e *explainer) offers(handler string) bool {
 		Code:   NoHandler,
 		Text:   fmt.Sprintf("No running axd offers handler %s, which %s needs: %s.", handler, e.Object.Address(), strings.Join(have, "; ")),
 		Remedy: "install the handler's plugin for axd, or change the handler and apply",
+	})
+	return false
+}
+
+// size tells how many places a pool has where axd runs, as a tail of a sentence.
+func (e *explainer) size(pool string) string {
+	for _, h := range e.live() {
+		if n, ok := h.Pools[pool]; ok {
+			return fmt.Sprintf(" in its %s on %s", plural(n, "place"), h.Name)
+		}
+	}
+	return ""
+}
+
+// pooled asks whether a running axd has the pool.
+func (e *explainer) pooled() bool {
+	const question = "Has axd its pool?"
+	pool := e.current.spec.PoolName()
+	var have []string
+	for _, h := range e.live() {
+		n, ok := h.Pools[pool]
+		switch {
+		case ok:
+			e.yes(question, "%s on %s, %s", pool, h.Name, plural(n, "place"))
+			return true
+		case h.Pools == nil:
+			e.unknown(question, "axd on %s is of a version that does not tell its pools", h.Name)
+			return true
+		}
+		have = append(have, fmt.Sprintf("%s has %s", h.Name, poolList(h.Pools)))
+	}
+	e.no(question, strings.Join(have, "; "), Answer{
+		Code:   NoPool,
+		Text:   fmt.Sprintf("No running axd has a pool %s, which %s chose: %s.", pool, e.Object.Address(), strings.Join(have, "; ")),
+		Remedy: "axd -pools " + pool + "=N makes it, or choose one of these and apply",
 	})
 	return false
 }

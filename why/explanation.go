@@ -34,12 +34,13 @@ const (
 	DaemonDown   Code = "axd_down"       // no axd runs on the store
 	DaemonApart  Code = "axd_apart"      // an axd runs beside the store and has not joined it
 	NoHandler    Code = "no_handler"     // the running axd does not offer its handler
+	NoPool       Code = "no_pool"        // the running axd has no pool of the name it chose
 	Unclaimed    Code = "due_unclaimed"  // a slot is due and axd has not claimed it
 	Comes        Code = "comes"          // all is well: its next slot lies ahead
 	BackOff      Code = "back_off"       // the next attempt waits for its time
 	Turn         Code = "turn"           // others of the task go first
 	Unstopped    Code = "unstopped"      // an ended attempt's processes still hold the place
-	Place        Code = "place"          // every place of the handler may be taken
+	Place        Code = "place"          // every place of its pool may be taken
 	Starting     Code = "starting"       // nothing keeps it: axd is about to hand it over
 	Running      Code = "running"        // its handler works
 	Handed       Code = "handed"         // given to an executor that has not begun
@@ -77,7 +78,7 @@ const (
 // Codes lists all codes.
 var Codes = []Code{
 	Deleted, Unreadable, NoSchedule, Disabled, Held, Exhausted,
-	NextDiffers, DaemonDown, DaemonApart, NoHandler, Unclaimed, Comes,
+	NextDiffers, DaemonDown, DaemonApart, NoHandler, NoPool, Unclaimed, Comes,
 	BackOff, Turn, Unstopped, Place, Starting, Running, Handed,
 	Stopping, Orphaned, BeforeBirth, DeletedThen, DisabledThen, NotASlot,
 	BeforeFrom, ClockSkips, ClockRepeats, OtherVersion, HeldThen, Misfired,

@@ -41,7 +41,7 @@ type Facts struct {
 	After     []ax.InstanceRow
 	Stretches []ax.SkippedStretch
 	Hosts     []ax.Host
-	// Busy counts the instances at work of the task's handler, of all tasks.
+	// Busy counts the instances at work in the task's pool, of all tasks.
 	Busy int
 }
 
@@ -79,8 +79,8 @@ func Gather(ctx context.Context, q ax.Queries, about Question) (Facts, error) {
 	return f, nil
 }
 
-// gatherOpen reads what of the task is not over, and how much of its handler's
-// work goes on. The ledger is read newest first, so each read asks for as many
+// gatherOpen reads what of the task is not over, and how much of its pool is
+// taken. The ledger is read newest first, so each read asks for as many
 // rows as the task's counters say that there are, and none where there is none.
 func (f *Facts) gatherOpen(ctx context.Context, q ax.Queries) error {
 	row := f.Object.Row
@@ -112,7 +112,7 @@ func (f *Facts) gatherOpen(ctx context.Context, q ax.Queries) error {
 	return f.gatherBusy(ctx, q)
 }
 
-// gatherBusy counts the work of the task's handler, for which others compete.
+// gatherBusy counts the work in the task's pool, for which others compete.
 func (f *Facts) gatherBusy(ctx context.Context, q ax.Queries) error {
 	counts, err := q.Counts(ctx)
 	if err != nil || counts[ax.StatusDispatched] == 0 {
@@ -128,25 +128,25 @@ func (f *Facts) gatherBusy(ctx context.Context, q ax.Queries) error {
 	if err != nil {
 		return err
 	}
-	handlers := map[int64]string{}
+	pools := map[int64]string{}
 	for _, o := range objects {
-		handlers[o.ID] = handlerOf(o.Definition)
+		pools[o.ID] = poolOf(o.Definition)
 	}
 	for _, in := range work {
-		if handlers[in.TaskID] == handlerOf(f.Object.Definition) {
+		if pools[in.TaskID] == poolOf(f.Object.Definition) {
 			f.Busy++
 		}
 	}
 	return nil
 }
 
-// handlerOf returns the handler of a definition, "" when it cannot be read.
-func handlerOf(definition json.RawMessage) string {
+// poolOf returns the pool of a definition, "" when it cannot be read.
+func poolOf(definition json.RawMessage) string {
 	var spec ax.TaskSpec
 	if json.Unmarshal(definition, &spec) != nil {
 		return ""
 	}
-	return spec.Handler.Name
+	return spec.PoolName()
 }
 
 // gatherSlot reads the instance in question and those around it.

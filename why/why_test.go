@@ -132,6 +132,18 @@ var nowCauses = []cause{
 		"No running axd offers handler spark, which task.a needs: h1 has shell, http.",
 	},
 	{
+		"pool that no axd has", func(w *world) { w.apply(task(pool("gpu"))) }, "", why.NoPool,
+		"No running axd has a pool gpu, which task.a chose: h1 has hot=8, http=64, shell=64.",
+	},
+	{
+		"an instance in a pool that no axd has", func(w *world) {
+			w.apply(task(pool("gpu")))
+			w.at("2026-11-30T12:00:00Z")
+			w.claim(false)
+		}, "", why.NoPool,
+		"Instance 1 waits. No running axd has a pool gpu, which task.a chose: h1 has hot=8, http=64, shell=64.",
+	},
+	{
 		"due and not claimed", func(w *world) { w.apply(task()); w.at("2026-11-30T12:00:40Z") }, "", why.Unclaimed,
 		"The slot of Mon 2026-11-30 12:00 +00:00 is due for 40 s and axd has not claimed it yet.",
 	},
@@ -265,7 +277,7 @@ var nowCauses = []cause{
 			w.claim(false)
 			w.at("2026-11-30T13:00:20Z")
 		}, "2026-11-30T13:00:00Z", why.Place,
-		"Instance 2 has had its turn for 20 s and waits for a place of handler shell: 1 instance at work.",
+		"Instance 2 has had its turn for 20 s and waits for a place of pool shell: 1 instance at work in its 64 places on h1.",
 	},
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -109,6 +110,15 @@ func (e *explainer) state(in ax.InstanceRow) string {
 		text += ", its processes not known to be gone"
 	}
 	return text
+}
+
+// poolList writes pools as axd's -pools takes them.
+func poolList(pools map[string]int) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(pools)) {
+		all = append(all, fmt.Sprintf("%s=%d", name, pools[name]))
+	}
+	return strings.Join(all, ", ")
 }
 
 // rulesOf writes schedule blocks in one line.

@@ -61,6 +61,7 @@ func (w *world) start(boot string, handlers ...string) {
 	w.daemon = true
 	w.check(w.store.Join(w.t.Context(), ax.Host{
 		Name: "h1", Boot: boot, PID: 7, DataDir: "/var/lib/ax", Handlers: handlers, StartedMs: w.nowMs,
+		Pools: map[string]int{"shell": 64, "http": 64, "hot": 8},
 	}))
 }
 
@@ -92,6 +93,7 @@ func cron(expr, zone string) func(*ax.TaskSpec) {
 func overlap(o ax.Overlap) func(*ax.TaskSpec) { return func(s *ax.TaskSpec) { s.Overlap = o } }
 func disabled(s *ax.TaskSpec)                 { s.Enabled = false }
 func unscheduled(s *ax.TaskSpec)              { s.Schedules = nil }
+func pool(name string) func(*ax.TaskSpec)     { return func(s *ax.TaskSpec) { s.Pool = name } }
 func handler(name string) func(*ax.TaskSpec)  { return func(s *ax.TaskSpec) { s.Handler.Name = name } }
 
 func startWithin(d ax.Duration) func(*ax.TaskSpec) {

@@ -49,7 +49,7 @@ func parseFlags(args []string, env func(string) (string, bool), out io.Writer) (
 	set.StringVar(&f.data, "data", "", "data `folder`: logs, report journal, sockets (default ax.data beside the store)")
 	set.StringVar(&f.listen, "listen", "127.0.0.1:7420", "loopback `address` of /healthz and /metrics; \"\" for none")
 	set.StringVar(&f.name, "name", "", "`name` of this host (default the machine's)")
-	set.Var(f.pools, "pools", "places by handler, as in shell=64,http=8 (default 64 each)")
+	set.Var(f.pools, "pools", "places by pool, as in shell=64,hot=8: a task fills the pool it names (pool), else that of its handler (default 64 for shell and http, twice the CPUs and 2 for others)")
 	set.DurationVar(&f.tick, "tick", time.Second, "width of a slot of the time wheel")
 	set.DurationVar(&f.scan, "scan", 5*time.Second, "how often the store is scanned for due tasks")
 	set.DurationVar(&f.grace, "grace", daemon.DefaultGrace, "how long a drain waits for running attempts")
@@ -126,7 +126,7 @@ func (p pools) Set(s string) error {
 		name, text, ok := strings.Cut(part, "=")
 		n, err := strconv.Atoi(text)
 		if !ok || name == "" || err != nil || n < 1 || n > 100_000 {
-			return fmt.Errorf("%q: write handler=places, places from 1 to 100000", part)
+			return fmt.Errorf("%q: write pool=places, places from 1 to 100000", part)
 		}
 		p[name] = n
 	}

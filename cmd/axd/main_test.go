@@ -43,7 +43,7 @@ func TestFlags(t *testing.T) {
 		"-nonsense":                "axd -h lists the flags",
 		"extra":                    `unexpected "extra"`,
 		"-log-format xml":          "text or json",
-		"-pools shell":             "handler=places",
+		"-pools shell":             "pool=places",
 		"-pools shell=0":           "places from 1",
 		"-for 5s":                  "goes with -demo",
 		"-tick 0s":                 "at least 1ms",

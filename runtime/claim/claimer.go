@@ -15,11 +15,11 @@ import (
 
 // Places is what claim needs of the dispatcher. No method blocks.
 type Places interface {
-	// Reserve takes a place for an attempt of the handler; false when there is
-	// none, or when others wait for one.
-	Reserve(handler string) bool
+	// Reserve takes a place of the pool for an attempt of the handler; false
+	// when there is none, or when others wait for one.
+	Reserve(pool, handler string) bool
 	// Release gives a reserved place back.
-	Release(handler string)
+	Release(pool string)
 	// Take hands over rows that were born dispatched, with their places;
 	// versions[i] belongs to rows[i].
 	Take(versions []*ax.TaskVersion, rows []ax.Handover)
@@ -185,6 +185,7 @@ func (c *Claimer) runOnce(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	live = c.sortOut(live, now)
+	c.byRank(live)
 	c.claim(ctx, live, now)
 	if err := c.catchUp(ctx, now); err != nil {
 		return 0, err

@@ -2,9 +2,11 @@ package claim
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/runtime/rules"
 )
 
 // pick is a firing with what it was decided from.
@@ -54,14 +56,27 @@ func (c *Claimer) claim(ctx context.Context, tasks []*task, now int64) {
 	flush()
 }
 
+// byRank puts due tasks in the order in which they take places: by priority,
+// where one has any.
+func (c *Claimer) byRank(live []*task) {
+	priority := func(t *task) int { return c.versions.get(t.key()).Spec.Priority }
+	if !slices.ContainsFunc(live, func(t *task) bool { return priority(t) != 0 }) {
+		return // they are in due order
+	}
+	rank := func(t *task) rules.Rank {
+		return rules.RankOf(ax.Ref{DueMs: t.NextMs, ID: t.TaskID}, priority(t), false)
+	}
+	slices.SortStableFunc(live, func(a, b *task) int { return rank(a).Compare(rank(b)) })
+}
+
 // reserve takes places for the starts that may begin at once.
 func (c *Claimer) reserve(f *ax.Firing, v *version, now int64) {
-	handler := v.Spec.Handler.Name
+	pool, handler := v.Spec.PoolName(), v.Spec.Handler.Name
 	for i := range f.Starts[:min(len(f.Starts), v.Spec.Concurrency)] {
 		if f.Starts[i].Skip != "" {
 			continue
 		}
-		if !c.cfg.Places.Reserve(handler) {
+		if !c.cfg.Places.Reserve(pool, handler) {
 			return
 		}
 		f.Starts[i].Place = &ax.Handover{
@@ -175,7 +190,7 @@ func pause(ctx context.Context, failures int) {
 func (c *Claimer) release(p pick) {
 	for _, s := range p.firing.Starts {
 		if s.Place != nil {
-			c.cfg.Places.Release(p.version.Spec.Handler.Name)
+			c.cfg.Places.Release(p.version.Spec.PoolName())
 		}
 	}
 }
@@ -194,7 +209,7 @@ func (c *Claimer) born(b *birth, p pick, born []ax.Born) {
 	for i, in := range born {
 		place := p.firing.Starts[i].Place
 		if place != nil && in.Status != ax.StatusDispatched {
-			c.cfg.Places.Release(v.Spec.Handler.Name)
+			c.cfg.Places.Release(v.Spec.PoolName())
 		}
 		c.stats.claimed.Add(1)
 		switch in.Status {

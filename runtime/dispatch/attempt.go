@@ -328,7 +328,7 @@ func (d *Dispatcher) tellEnded(job ax.Job, e ax.Ending) {
 func (d *Dispatcher) free(a *attempt, status ax.Status) {
 	delete(d.running, a.ref.ID)
 	d.wheel.Cancel(a.timer)
-	d.places.release(a.job.Handler)
+	d.places.release(a.version.Spec.PoolName())
 	t := d.task(a.ref.TaskID)
 	t.active--
 	t.blocked = false

@@ -295,7 +295,7 @@ func (d *Dispatcher) handedOver(batch []*item, hs []ax.Handover, results []*ax.H
 	for n, i := range batch {
 		switch result := results[n]; {
 		case result == nil:
-			d.places.release(i.handler())
+			d.places.release(i.pool())
 			d.putBack(i)
 			d.park(i, now)
 			d.touch(i.TaskID)
@@ -304,16 +304,16 @@ func (d *Dispatcher) handedOver(batch []*item, hs []ax.Handover, results []*ax.H
 			d.drop(i)
 			d.take(hs[n], i.Kind, i.version).late = i.late
 		case *result == ax.HandoverBlocked:
-			d.places.release(i.handler())
+			d.places.release(i.pool())
 			d.putBack(i)
 			d.task(i.TaskID).blocked = true
 		case *result == ax.HandoverHeld:
 			i.Held = true
-			d.places.release(i.handler())
+			d.places.release(i.pool())
 			d.putBack(i)
 			d.touch(i.TaskID)
 		case *result == ax.HandoverGone:
-			d.places.release(i.handler())
+			d.places.release(i.pool())
 			d.drop(i)
 			// Either it was cancelled, or an earlier try was written and its
 			// answer lost.
@@ -327,7 +327,7 @@ func (d *Dispatcher) handedOver(batch []*item, hs []ax.Handover, results []*ax.H
 // abandonHanding puts back what is not yet on its way: a drain starts nothing.
 func (d *Dispatcher) abandonHanding() {
 	for _, i := range d.handing {
-		d.places.release(i.handler())
+		d.places.release(i.pool())
 		d.putBack(i)
 	}
 	d.handing = nil

@@ -26,7 +26,9 @@ type Config struct {
 	Host, Boot, Incarnation string
 	// Former are other names under which earlier boots may have left attempts.
 	Former []string
-	Places func(handler string) int
+	// Places gives the size of a pool; handler says whether there is a handler of
+	// its name.
+	Places func(pool string, handler bool) int
 
 	Tick, Scan, Horizon time.Duration
 	Now                 func() time.Time
@@ -77,7 +79,7 @@ type Dispatcher struct {
 	// Waiting instances: queue.go.
 	items    map[int64]*item // by instance
 	tasks    map[int64]*task
-	lines    map[string]*line // by handler
+	lines    map[string]lines // by pool
 	touched  map[int64]struct{}
 	handing  []*item
 	lapsing  []*item
@@ -113,15 +115,16 @@ type Dispatcher struct {
 // New makes a Dispatcher. It starts nothing.
 func New(cfg Config) *Dispatcher {
 	d := &Dispatcher{
-		cfg: cfg, places: newPlaces(cfg.Places), inbox: newInbox(),
+		cfg: cfg, inbox: newInbox(),
 		metrics: newMetrics(cfg.Registerer),
 		wheel:   wheel.New(cfg.Tick, cfg.Now().UnixMilli()),
-		items:   map[int64]*item{}, tasks: map[int64]*task{}, lines: map[string]*line{},
+		items:   map[int64]*item{}, tasks: map[int64]*task{}, lines: map[string]lines{},
 		touched: map[int64]struct{}{}, running: map[int64]*attempt{},
 		versions: map[ax.VersionKey]*ax.TaskVersion{}, missing: map[ax.VersionKey]struct{}{}, absent: map[ax.VersionKey]struct{}{},
 		recent: newRecent(), suspects: map[string]struct{}{},
 		done: make(chan func(), callCount),
 	}
+	d.places = newPlaces(func(pool string) int { return cfg.Places(pool, cfg.Executors.Offers(pool)) })
 	d.stats.journalBytes.Store(cfg.Journal.Size())
 	d.registerGauges(cfg.Registerer)
 	return d
@@ -185,15 +188,16 @@ func (d *Dispatcher) Drain() { d.inbox.put(func(l *letters) { l.drain = true }) 
 // Wake says that another process has changed the store.
 func (d *Dispatcher) Wake() { d.inbox.put(func(l *letters) { l.sweep, l.cancels = true, true }) }
 
-// Reserve takes a place for a handler, if the host offers it and has one. It is
-// cheap and safe for concurrent use, as are all methods from here on.
-func (d *Dispatcher) Reserve(handler string) bool {
-	return !d.journalFull() && d.cfg.Executors.Offers(handler) && d.places.reserve(handler, true)
+// Reserve takes a place of a pool for an attempt of a handler, if the host offers
+// that and has one. It is cheap and safe for concurrent use, as are all methods
+// from here on.
+func (d *Dispatcher) Reserve(pool, handler string) bool {
+	return !d.journalFull() && d.cfg.Executors.Offers(handler) && d.places.reserve(pool, true)
 }
 
 // Release gives a reserved place back.
-func (d *Dispatcher) Release(handler string) {
-	d.places.release(handler)
+func (d *Dispatcher) Release(pool string) {
+	d.places.release(pool)
 	d.inbox.put(func(*letters) {})
 }
 

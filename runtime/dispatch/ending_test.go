@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -186,16 +188,25 @@ func TestLastWords(t *testing.T) {
 
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	p := newPlaces(Places(map[string]int{"one": 1}, 2))
-	for handler, size := range map[string]int{"one": 1, "shell": 64, "http": 64, "code": 6} {
+	size := Places(map[string]int{"one": 1}, 2)
+	offered := []string{"shell", "http", "code"}
+	p := newPlaces(func(pool string) int { return size(pool, slices.Contains(offered, pool)) })
+	for pool, size := range map[string]int{"one": 1, "shell": 64, "http": 64, "code": 6, "nobody's": 0, "late": 0} {
 		for n := range size {
-			if !p.reserve(handler, true) {
-				t.Errorf("%s has %d places, want %d", handler, n, size)
+			if !p.reserve(pool, true) {
+				t.Errorf("%s has %d places, want %d", pool, n, size)
 			}
 		}
-		if p.reserve(handler, true) {
-			t.Errorf("%s has more than %d places", handler, size)
+		if p.reserve(pool, true) {
+			t.Errorf("%s has more than %d places", pool, size)
 		}
+	}
+	offered = append(offered, "late")
+	if !p.reserve("late", true) {
+		t.Error("the pool of a handler that came later has no place")
+	}
+	if got := Pools(map[string]int{"one": 1}, offered, 2); !maps.Equal(got, map[string]int{"one": 1, "shell": 64, "http": 64, "code": 6, "late": 6}) {
+		t.Errorf("pools are %v", got)
 	}
 	p.queue("one", 1)
 	p.release("one")

@@ -94,7 +94,7 @@ func (d *Dispatcher) lapseHanding() {
 		if by == 0 || by > now {
 			return false
 		}
-		d.places.release(i.handler())
+		d.places.release(i.pool())
 		d.lapse(i)
 		return true
 	})

@@ -23,7 +23,7 @@ type stage int
 
 const (
 	stageWaiting stage = iota // for its turn, in its task's items
-	stageQueued               // has its turn and waits for a place, in a handler's line, which passes over all others
+	stageQueued               // has its turn and waits for a place, in a line of its pool, which passes over all others
 	stageHanding              // has a place; the store is being told
 	stageLapsing              // it is too late to start it; the store is being told
 	stageDropped              // no longer pending
@@ -35,8 +35,9 @@ type item struct {
 	late    bool
 	stage   stage
 	parked  int64           // until then it does not start: the store refused to hand it over
-	version *ax.TaskVersion // nil until it is known; set from stageQueued on
-	sweep   int             // the newest sweep in which it cannot be missing
+	version *ax.TaskVersion // nil until it is known; set from stageQueued on, as is rank
+	rank    rules.Rank
+	sweep   int // the newest sweep in which it cannot be missing
 	timer   wheel.Handle
 	lapse   wheel.Handle // kindLapse
 }
@@ -49,12 +50,14 @@ func (i *item) key() ax.VersionKey {
 func (i *item) startMs() int64 { return max(i.NotBeforeMs, i.parked) }
 
 func (i *item) handler() string { return i.version.Spec.Handler.Name }
+func (i *item) pool() string    { return i.version.Spec.PoolName() }
 
 // task is what the dispatcher knows of one task with open instances.
 type task struct {
-	active int     // attempts whose processes are not gone
-	turns  int     // items queued or handing
-	items  []*item // stageWaiting, by (due, id)
+	active int        // attempts whose processes are not gone
+	turns  int        // items queued or handing
+	items  []*item    // stageWaiting, by (due, id)
+	last   rules.Rank // of the item that was queued last
 	// blocked: the store knew of more active attempts than we do; try again
 	// with the next sweep or end.
 	blocked bool
@@ -97,17 +100,17 @@ func (t *task) turn(nowMs int64) []*item {
 	return turn
 }
 
-// line is a heap of the items that wait for a place of one handler: live ones
-// before the backlog, then in due order.
+// lines are the items that wait for a place of one pool, by handler: a handler
+// that is not offered keeps no other's waiting.
+type lines map[string]*line
+
+// line is a heap of items of one pool and handler, by rank.
 type line []*item
 
 func (l line) Len() int      { return len(l) }
 func (l line) Swap(a, b int) { l[a], l[b] = l[b], l[a] }
 func (l line) Less(a, b int) bool {
-	if l[a].late != l[b].late {
-		return l[b].late
-	}
-	return byDue(l[a], l[b]) < 0
+	return l[a].rank.Compare(l[b].rank) < 0
 }
 func (l *line) Push(x any) { *l = append(*l, x.(*item)) }
 func (l *line) Pop() any {
@@ -141,7 +144,8 @@ func (d *Dispatcher) add(w ax.Waiting, nowMs int64) {
 		return
 	}
 	i := &item{Waiting: w, sweep: d.sweeps}
-	i.late = w.Kind == ax.InstanceSchedule && w.Attempt == 1 && nowMs-w.DueMs > lateAfterMs
+	i.late = w.Kind == ax.InstanceBackfill ||
+		w.Kind == ax.InstanceSchedule && w.Attempt == 1 && nowMs-w.DueMs > lateAfterMs
 	d.items[w.ID] = i
 	d.task(w.TaskID).insert(i)
 	d.arm(i, nowMs)
@@ -181,16 +185,29 @@ func (d *Dispatcher) drop(i *item) {
 	d.touch(i.TaskID)
 }
 
-// enqueue puts an item into the line of its handler.
+// enqueue puts an item into a line of its pool. Those of one task go in the order
+// of their turns, unless its overlap knows none.
 func (d *Dispatcher) enqueue(i *item, v *ax.TaskVersion) {
+	t := d.task(i.TaskID)
 	i.stage, i.version = stageQueued, v
-	if !i.late {
-		d.places.queue(i.handler(), 1)
+	i.rank = rules.RankOf(i.Ref, v.Spec.Priority, i.late)
+	if t.turns > 0 && i.Overlap != ax.OverlapAllow {
+		i.rank = i.rank.After(t.last)
 	}
-	l := d.lines[i.handler()]
+	t.last = i.rank
+	t.turns++
+	if !i.late {
+		d.places.queue(i.pool(), 1)
+	}
+	ls := d.lines[i.pool()]
+	if ls == nil {
+		ls = lines{}
+		d.lines[i.pool()] = ls
+	}
+	l := ls[i.handler()]
 	if l == nil {
 		l = &line{}
-		d.lines[i.handler()] = l
+		ls[i.handler()] = l
 	}
 	heap.Push(l, i)
 }
@@ -199,7 +216,7 @@ func (d *Dispatcher) enqueue(i *item, v *ax.TaskVersion) {
 func (d *Dispatcher) unqueue(i *item, t *task) {
 	t.turns--
 	if !i.late {
-		d.places.queue(i.handler(), -1)
+		d.places.queue(i.pool(), -1)
 	}
 }
 
@@ -207,7 +224,7 @@ func (d *Dispatcher) unqueue(i *item, t *task) {
 func (d *Dispatcher) touch(taskID int64) { d.touched[taskID] = struct{}{} }
 
 // takeTurns moves the items of touched tasks whose turn it is into the lines of
-// their handlers, and from the lines to handing while there are places.
+// their pools, and from the lines to handing while there are places.
 func (d *Dispatcher) takeTurns(nowMs int64) {
 	for id := range d.touched {
 		delete(d.touched, id)
@@ -218,7 +235,6 @@ func (d *Dispatcher) takeTurns(nowMs int64) {
 				continue
 			}
 			t.remove(i)
-			t.turns++
 			d.enqueue(i, v)
 		}
 		if t.active == 0 && t.turns == 0 && len(t.items) == 0 {
@@ -228,29 +244,47 @@ func (d *Dispatcher) takeTurns(nowMs int64) {
 	if d.draining || d.journalFull() {
 		return
 	}
-	for handler, l := range d.lines {
-		d.advance(handler, l)
+	for pool, ls := range d.lines {
+		d.advance(pool, ls)
+		if len(ls) == 0 {
+			delete(d.lines, pool)
+		}
 	}
 }
 
-// advance gives places to the head of a handler's line.
-func (d *Dispatcher) advance(handler string, l *line) {
-	for l.Len() > 0 {
-		if (*l)[0].stage != stageQueued {
-			heap.Pop(l)
-			continue
-		}
-		if !d.cfg.Executors.Offers(handler) || !d.places.reserve(handler, false) {
+// advance gives the places of a pool to the first in its lines.
+func (d *Dispatcher) advance(pool string, ls lines) {
+	for {
+		l := d.first(ls)
+		if l == nil || !d.places.reserve(pool, false) {
 			return
 		}
 		i := heap.Pop(l).(*item)
 		if !i.late {
-			d.places.queue(handler, -1)
+			d.places.queue(pool, -1)
 		}
 		i.stage = stageHanding
 		d.handing = append(d.handing, i)
 	}
-	delete(d.lines, handler)
+}
+
+// first returns the line whose head is the first that may have a place, nil when
+// there is none. It clears lines of what waits no more.
+func (d *Dispatcher) first(ls lines) *line {
+	var first *line
+	for handler, l := range ls {
+		for l.Len() > 0 && (*l)[0].stage != stageQueued {
+			heap.Pop(l)
+		}
+		switch {
+		case l.Len() == 0:
+			delete(ls, handler)
+		case !d.cfg.Executors.Offers(handler):
+		case first == nil || (*l)[0].rank.Compare((*first)[0].rank) < 0:
+			first = l
+		}
+	}
+	return first
 }
 
 // unoffered reports whether instances that have their turn wait for an executor.
@@ -258,9 +292,11 @@ func (d *Dispatcher) unoffered() bool {
 	if d.draining {
 		return false
 	}
-	for handler := range d.lines {
-		if !d.cfg.Executors.Offers(handler) {
-			return true
+	for _, ls := range d.lines {
+		for handler := range ls {
+			if !d.cfg.Executors.Offers(handler) {
+				return true
+			}
 		}
 	}
 	return false

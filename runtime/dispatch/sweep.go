@@ -148,7 +148,7 @@ func (d *Dispatcher) adopt(row ax.Instance, v *ax.TaskVersion) {
 	if i := d.items[row.ID]; i != nil && i.stage != stageHanding {
 		d.drop(i)
 	}
-	d.places.occupy(v.Spec.Handler.Name)
+	d.places.occupy(v.Spec.PoolName())
 	d.take(ax.Handover{
 		Ref: row.Ref, Attempt: row.Attempt, Host: row.Host, Boot: row.Boot, Executor: row.Executor,
 		AtMs: row.HandedMs, DeadlineMs: row.DeadlineMs,

@@ -123,7 +123,7 @@ func (s *Store) Changed(context.Context) (bool, error) {
 func (s *Store) Join(_ context.Context, h ax.Host) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h.Handlers = slices.Clone(h.Handlers)
+	h.Handlers, h.Pools = slices.Clone(h.Handlers), maps.Clone(h.Pools)
 	h.LeftMs = 0
 	s.tzdata = h.TZData
 	s.hosts[h.Name] = h

@@ -263,10 +263,16 @@ func (s *Store) Join(ctx context.Context, h ax.Host) error {
 	if err != nil {
 		return fmt.Errorf("host %q: %w", h.Name, err)
 	}
+	var pools []byte
+	if h.Pools != nil {
+		if pools, err = json.Marshal(h.Pools); err != nil {
+			return fmt.Errorf("host %q: %w", h.Name, err)
+		}
+	}
 	return s.write(ctx, 1, func(t *tx) error {
-		_, err := t.exec(`INSERT OR REPLACE INTO host (name, boot, pid, data_dir, listen, version, tzdata, handlers, started_ms)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			h.Name, h.Boot, h.PID, text(h.DataDir), text(h.Listen), text(h.Version), text(h.TZData), string(handlers), h.StartedMs)
+		_, err := t.exec(`INSERT OR REPLACE INTO host (name, boot, pid, data_dir, listen, version, tzdata, handlers, pools, started_ms)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			h.Name, h.Boot, h.PID, text(h.DataDir), text(h.Listen), text(h.Version), text(h.TZData), string(handlers), text(string(pools)), h.StartedMs)
 		if err != nil {
 			return err
 		}

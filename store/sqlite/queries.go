@@ -130,10 +130,15 @@ func (s *Store) Hosts(ctx context.Context) ([]ax.Host, error) {
 			if err := json.Unmarshal([]byte(r.text()), &h.Handlers); err != nil {
 				return fmt.Errorf("host %q: %w", h.Name, err)
 			}
+			if pools := r.text(); pools != "" {
+				if err := json.Unmarshal([]byte(pools), &h.Pools); err != nil {
+					return fmt.Errorf("host %q: %w", h.Name, err)
+				}
+			}
 			h.StartedMs, h.LeftMs = r.int64(), r.int64()
 			hosts = append(hosts, h)
 			return nil
-		}, `SELECT name, boot, pid, data_dir, listen, version, tzdata, handlers, started_ms, left_ms FROM host ORDER BY name`)
+		}, `SELECT name, boot, pid, data_dir, listen, version, tzdata, handlers, pools, started_ms, left_ms FROM host ORDER BY name`)
 	})
 	return hosts, err
 }

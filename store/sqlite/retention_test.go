@@ -106,7 +106,7 @@ func TestFromSchemaOne(t *testing.T) {
 	_, err := open(t, path).ExecContext(t.Context(), `ALTER TABLE object DROP COLUMN checked_from; ALTER TABLE meta DROP COLUMN copied_ms;
 		ALTER TABLE instance DROP COLUMN verdict; DROP TABLE trigger_key;
 		DROP TABLE history; DROP TABLE history_gone; DROP TRIGGER instance_gone; DROP INDEX instance_status; ALTER TABLE meta DROP COLUMN history_to;
-		ALTER TABLE object DROP COLUMN rewound_from;
+		ALTER TABLE object DROP COLUMN rewound_from; ALTER TABLE host DROP COLUMN pools;
 		DELETE FROM transition WHERE cause = 'mark'; DELETE FROM migration WHERE number > 1; PRAGMA user_version = 1; UPDATE meta SET schema_version = 1`)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestFromSchemaOne(t *testing.T) {
 	}
 	defer s.Close()
 	info, err := s.Info(t.Context())
-	if err != nil || info.SchemaVersion != 5 || info.MinReader != 1 {
+	if err != nil || info.SchemaVersion != 6 || info.MinReader != 1 {
 		t.Errorf("info is %+v, %v", info, err)
 	}
 	if found := findings(t, path); len(found) > 0 {

@@ -142,7 +142,7 @@ func testHold(f *fixture) {
 func testHosts(f *fixture) {
 	one := ax.Host{
 		Name: "h1", Boot: "b1", PID: 7, DataDir: "/var/lib/ax", Listen: "127.0.0.1:7420", Version: "v1", TZData: "2026a",
-		Handlers: []string{"http", "shell"}, StartedMs: f.nowMs,
+		Handlers: []string{"http", "shell"}, Pools: map[string]int{"hot": 8, "shell": 64}, StartedMs: f.nowMs,
 	}
 	f.ok(f.Join(f.ctx, one))
 	info, err := f.Info(f.ctx)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,8 +33,16 @@ func axd() {
 	}
 	drain, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	pools := map[string]int{} // AXTEST_POOLS is the flag -pools
+	for pool := range strings.SplitSeq(os.Getenv("AXTEST_POOLS"), ",") {
+		if name, size, ok := strings.Cut(pool, "="); ok {
+			n, err := strconv.Atoi(size)
+			fail(err)
+			pools[name] = n
+		}
+	}
 	d, err := daemon.New(drain, daemon.Config{
-		StoreURL: "sqlite:ax.db", Name: "host1", Version: "test", Tick: 100 * time.Millisecond, Scan: time.Second,
+		StoreURL: "sqlite:ax.db", Name: "host1", Version: "test", Tick: 100 * time.Millisecond, Scan: time.Second, Pools: pools,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	fail(err)

@@ -90,6 +90,7 @@ func (c *call) doctor(ctx context.Context) (doctorResult, error) {
 	live := liveHosts(hosts, running)
 	r.add("axd", c.daemonFindings(all, live, running))
 	r.add("overdue tasks", overdueFindings(all, c.nowMs(), running))
+	r.add("pools", poolFindings(all, live))
 	r.add("definitions", definitionFindings(all))
 	r.add("tasks ahead of their schedule", aheadFindings(all, c.nowMs(), running))
 	r.add("disk space", c.diskFindings(live))
@@ -132,6 +133,24 @@ func overdueFindings(all []task, nowMs int64, running bool) []finding {
 		found = append(found, finding{
 			What:   fmt.Sprintf("%s was due %s and has not fired, %s ago", t.Address(), when(t.Row.NextMs, t.Zone), ax.Duration(nowMs-t.Row.NextMs).Rough()),
 			Remedy: "look at axd's log: it may not reach the store, or offer no handler " + t.Spec.Handler.Name,
+		})
+	}
+	return found
+}
+
+// poolFindings tells pools that tasks chose and no running axd has.
+func poolFindings(all []task, live []ax.Host) []finding {
+	chosen := map[string][]string{} // addresses by pool
+	for _, t := range all {
+		if t.Spec.Pool != "" {
+			chosen[t.Spec.Pool] = append(chosen[t.Spec.Pool], t.Address())
+		}
+	}
+	var found []finding
+	for _, pool := range absentPools(live, slices.Collect(maps.Keys(chosen))) {
+		found = append(found, finding{
+			What:   fmt.Sprintf("no running axd has a pool %s, so instances of %s wait: %s", pool, plural(len(chosen[pool]), "task"), poolsOf(live)),
+			Remedy: "axd -pools " + pool + "=N, or give " + chosen[pool][0] + " another pool",
 		})
 	}
 	return found

@@ -100,6 +100,14 @@ func (c *call) draft(ctx context.Context, a planArgs) (*draft, error) {
 	if err := c.openDraft(ctx, &d, d.conf.Stack); err != nil {
 		return nil, err
 	}
+	if d.store != nil {
+		warnings, err := c.poolWarnings(ctx, d.store, d.conf.Definitions)
+		if err != nil {
+			d.close()
+			return nil, err
+		}
+		d.warnings = append(d.warnings, warnings...)
+	}
 	d.plan, err = planner.Diff(*d.conf, d.state, planner.Options{Destroy: a.destroy, NextN: a.next}, c.nowMs())
 	if err != nil {
 		d.close()

@@ -82,6 +82,9 @@ func (r statusResult) human(s *screen) {
 	case len(r.hosts) > 0:
 		for _, h := range r.hosts {
 			s.line("axd        runs on %s since %s (pid %d, version %s)", clean(h.Name), s.at(h.StartedMs, nil), h.PID, h.Version)
+			if h.Pools != nil {
+				s.line("pools      %s", poolList(h.Pools))
+			}
 		}
 	case r.running:
 		s.line("axd        runs, but has not joined this store; if that lasts, the file was replaced: restart axd")
@@ -124,7 +127,7 @@ func (r statusResult) json() document {
 	hosts, late := []document{}, []document{}
 	for _, h := range r.hosts {
 		hosts = append(hosts, document{
-			"name": h.Name, "pid": h.PID, "version": h.Version, "tzdata": h.TZData, "data_dir": h.DataDir, "listen": h.Listen,
+			"name": h.Name, "pid": h.PID, "version": h.Version, "tzdata": h.TZData, "data_dir": h.DataDir, "listen": h.Listen, "pools": h.Pools,
 			"started": stamp(h.StartedMs, nil), "started_ms": h.StartedMs,
 		})
 	}

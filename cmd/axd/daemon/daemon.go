@@ -43,7 +43,7 @@ type Config struct {
 	Listener net.Listener
 	Name     string // default: the machine's host name
 	Version  string
-	Pools    map[string]int // handler → places
+	Pools    map[string]int // pool → places
 	Tick     time.Duration  // default runtime's
 	Scan     time.Duration  // default runtime's
 	// Retain is how long after its end history is kept, and RetainLast how many
@@ -236,6 +236,7 @@ func (d *Daemon) wire() error {
 	d.self = ax.Host{
 		Name: d.cfg.Name, Boot: boot, PID: os.Getpid(), DataDir: d.cfg.DataDir, Listen: d.Addr(),
 		Version: d.cfg.Version, TZData: schedule.TZDataVersion(), Handlers: handlers, StartedMs: started.UnixMilli(),
+		Pools: runtime.Pools(d.cfg.Pools, handlers),
 	}
 	return nil
 }

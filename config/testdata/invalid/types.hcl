@@ -11,6 +11,8 @@ task "a" {
   idempotent  = 1           # ERROR: is a bool, and this is a number.
   overlap     = "quue"      # ERROR: "quue" is none of them. Did you mean "queue"?
   owner       = true        # ERROR: is a string, and this is a bool. Write "true".
+  pool        = "a b"       # ERROR: "a b" is no name of a pool: a letter, then letters
+  priority    = 101         # ERROR: "priority" in a task is a whole number from -100 to 100.
   description = ["x"]       # ERROR: is a string, and this is a list.
   labels      = { n = 1 }   # ERROR: The values of "labels" in a task are strings, and that of "n" is not.
   handler "shell" { command = "true" }
@@ -22,6 +24,8 @@ task "b" {
   concurrency = 0           # ERROR: "concurrency" in a task is a whole number from 1 to 10000.
   overlap     = queue       # ERROR: There is no "queue" here. A text stands in quotes: "queue".
   labels      = "x"         # ERROR: is a map of strings, and this is a string.
+  pool        = ""          # ERROR: "" is no name of a pool
+  priority    = "high"      # ERROR: "priority" in a task is a number, and this is a string.
   handler "shell" { command = "true" }
 }
 

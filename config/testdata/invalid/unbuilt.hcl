@@ -3,7 +3,6 @@ ax {
   required_version = ">= 1.0" # ERROR: "required_version" in an ax block is designed, but not built in this version.
 }
 defaults {
-  pool         = "hot" # ERROR: not built in this version
   runs_on      = []    # ERROR: not built in this version
   heartbeat    = "1m"  # ERROR: not built in this version
   freeze_after = 1     # ERROR: not built in this version
@@ -25,8 +24,6 @@ policy "p" {}       # ERROR: not built in this version
 
 task "a" {
   runs_on         = ["gpu"] # ERROR: not built in this version
-  pool            = "hot"   # ERROR: not built in this version
-  priority        = 1       # ERROR: not built in this version
   heartbeat       = "1m"    # ERROR: not built in this version
   freeze_after    = 3       # ERROR: not built in this version
   prevent_destroy = true    # ERROR: not built in this version

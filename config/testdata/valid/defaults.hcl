@@ -8,6 +8,7 @@ defaults {
   kill_after  = "3s"
   concurrency = 2
   overlap     = "skip"
+  pool        = "slow"
   idempotent  = false
   retry {
     max = 9
@@ -28,6 +29,7 @@ task "overrides" {
   owner      = "dev"
   labels     = { team = "web" }
   timeout    = "0s"
+  pool       = "hot"
   idempotent = true
   schedule {
     cron     = "0 4 * * *"

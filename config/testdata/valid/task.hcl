@@ -16,6 +16,8 @@ task "full" {
 
   concurrency = 3
   overlap     = "latest"
+  pool        = "hot"
+  priority    = -7
   idempotent  = false
 
   schedule {
