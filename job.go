@@ -37,7 +37,8 @@ func (j Job) Hash() string {
 }
 
 // Executors runs jobs in executor processes; plugins/host implements it and
-// dispatch consumes it. No method but ClearLeft blocks on a handler.
+// dispatch consumes it. No method blocks on a handler. Executors outlive the
+// axd that started them; the next one takes them over.
 type Executors interface {
 	// Offers reports whether jobs of the handler can be handed over now. It is
 	// cheap and safe for concurrent use; an instance whose handler is not
@@ -51,10 +52,11 @@ type Executors interface {
 	Cancel(orders []CancelOrder)
 	// Acknowledge says that ends are durable: the executor forgets the batch.
 	Acknowledge(batchNos []string)
-	// ClearLeft kills what an earlier boot of this host left running: its
-	// executors and the processes of these batches. It returns when they are
-	// gone, or how many could not be killed. It may take seconds.
-	ClearLeft(batchNos []string) int
+	// Recover says which attempts earlier boots of this host left open; it is
+	// called once, before any Dispatch. What becomes of each comes as Reports, as
+	// if it had been dispatched: from the executor that has it, or, when it is
+	// sure that none has, as lost. All others that executors have are stopped.
+	Recover(jobs []Job)
 	// Reports delivers batches in the order they came. It is never closed
 	// while Run of the implementation is running.
 	Reports() <-chan []Report

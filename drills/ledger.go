@@ -95,14 +95,14 @@ func (s *stage) audit(ctx context.Context, rep *report) error {
 // auditLedger compares the store with what really ran: no batch number was
 // started twice, and every success ran once to its end.
 func (s *stage) auditLedger(ctx context.Context, st store.Store, rep *report) error {
-	starts, ends, err := ledgerOf(s.ledgerPath())
+	ran, err := ledgerOf(s.ledgerPath())
 	if err != nil {
 		return err
 	}
-	for batch, n := range starts {
-		if n > 1 {
+	for batch, at := range ran.starts {
+		if len(at) > 1 {
 			rep.doubled++
-			fmt.Printf("  batch %s was started %d times\n", batch, n)
+			fmt.Printf("  batch %s was started %d times\n", batch, len(at))
 		}
 	}
 	info, err := st.Info(ctx)
@@ -111,6 +111,7 @@ func (s *stage) auditLedger(ctx context.Context, st store.Store, rep *report) er
 	}
 	counts := map[ax.Status]int{}
 	retried := 0
+	succeeded := map[string]bool{}
 	f := ax.InstanceFilter{Limit: 1000}
 	for {
 		rows, err := st.Instances(ctx, f)
@@ -123,8 +124,12 @@ func (s *stage) auditLedger(ctx context.Context, st store.Store, rep *report) er
 				retried++
 			}
 			batch := ax.BatchNo(info.Incarnation, r.ID, r.Attempt)
-			if r.Status == ax.StatusSuccess && (starts[batch] != 1 || ends[batch] != 1) {
-				return fmt.Errorf("instance %d is a success, and batch %s was started %d times and ended %d times", r.ID, batch, starts[batch], ends[batch])
+			if r.Status == ax.StatusSuccess {
+				succeeded[batch] = true
+			}
+			if r.Status == ax.StatusSuccess && (len(ran.starts[batch]) != 1 || len(ran.ends[batch]) != 1) {
+				return fmt.Errorf("instance %d is a success, and batch %s was started %d times and ended %d times",
+					r.ID, batch, len(ran.starts[batch]), len(ran.ends[batch]))
 			}
 		}
 		if len(rows) < f.Limit {
@@ -132,8 +137,13 @@ func (s *stage) auditLedger(ctx context.Context, st store.Store, rep *report) er
 		}
 		f.Before = &rows[len(rows)-1].Ref
 	}
-	rep.note = fmt.Sprintf("; %d attempts in the ledger, none twice; %d success, %d failed, %d skipped (overlap), %d pending, %d went to another attempt",
-		len(starts), counts[ax.StatusSuccess], counts[ax.StatusFailed], counts[ax.StatusSkipped], counts[ax.StatusPending], retried)
+	for batch := range ran.ends {
+		if s.finished && !succeeded[batch] {
+			return fmt.Errorf("batch %s was finished, and is not recorded as a success", batch)
+		}
+	}
+	rep.note = fmt.Sprintf("; %d attempts in the ledger, none twice, %d of them over an end of axd; %d success, %d failed, %d skipped (overlap), %d pending, %d went to another attempt",
+		len(ran.starts), ran.over(s.faults), counts[ax.StatusSuccess], counts[ax.StatusFailed], counts[ax.StatusSkipped], counts[ax.StatusPending], retried)
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -36,6 +37,7 @@ var drills = []drill{
 	{name: "kill9", what: "SIGKILL axd at random moments while 20 tasks fire each second", run: kill9},
 	{name: "executor", what: "SIGKILL executors at random moments", run: killExecutor},
 	{name: "stop", what: "SIGSTOP axd for seconds, then let it go on", run: stopped, most: 20},
+	{name: "upgrade", what: "a handler runs over three ends of axd: SIGTERM, SIGKILL, another binary", run: upgrade, most: 20},
 	{name: "apply", what: "SIGKILL axctl apply at random moments", run: killApply},
 	{name: "statements", what: "let axctl apply die before each statement it writes", run: statements},
 	{name: "locked", what: "keep the store's write lock from axd, by axctl stopped inside a transaction for one", run: locked, most: 40},
@@ -135,10 +137,14 @@ func runDrill(ctx context.Context, d drill, set stage, seed uint64) (string, err
 }
 
 // ledgerEntry is what the drilled tasks run: it appends a line when it begins
-// and one when it ends, each durable before it goes on.
+// and one when it ends, each durable before it goes on. With a number of lines
+// it prints them meanwhile, evenly.
 func ledgerEntry(args []string) error {
-	if len(args) != 2 {
-		return fmt.Errorf("want FILE DURATION")
+	lines := 0
+	if len(args) == 3 {
+		lines, _ = strconv.Atoi(args[2])
+	} else if len(args) != 2 {
+		return fmt.Errorf("want FILE DURATION [LINES]")
 	}
 	d, err := time.ParseDuration(args[1])
 	if err != nil {
@@ -150,8 +156,10 @@ func ledgerEntry(args []string) error {
 	}
 	defer f.Close()
 	for i, word := range []string{"start", "end"} {
-		if i > 0 {
+		if i > 0 && lines == 0 {
 			time.Sleep(d)
+		} else if i > 0 {
+			talk(os.Stdout, lines, d/time.Duration(lines))
 		}
 		line := fmt.Sprintf("%s %s %d %s %d\n", os.Getenv("AX_BATCH_NO"), os.Getenv("AX_ATTEMPT"), os.Getpid(), word, time.Now().UnixMilli())
 		if _, err := io.WriteString(f, line); err != nil {
@@ -165,28 +173,48 @@ func ledgerEntry(args []string) error {
 	return nil
 }
 
-// ledgerOf reads how often each batch number was started and ended.
-func ledgerOf(path string) (starts, ends map[string]int, err error) {
+// spans are when each batch number was started and ended, ms since the epoch.
+type spans struct{ starts, ends map[string][]int64 }
+
+// over counts the batches at work at any of the instants.
+func (s spans) over(instants []time.Time) (n int) {
+	for batch, starts := range s.starts {
+		for _, t := range instants {
+			if ms := t.UnixMilli(); starts[0] < ms && len(s.ends[batch]) > 0 && s.ends[batch][0] > ms {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// ledgerOf reads when each batch number was started and ended.
+func ledgerOf(path string) (spans, error) {
+	s := spans{map[string][]int64{}, map[string][]int64{}}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, nil, err
+		return s, err
 	}
-	starts, ends = map[string]int{}, map[string]int{}
 	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
 		f := strings.Fields(line)
 		if len(f) != 5 {
-			return nil, nil, fmt.Errorf("ledger line %q", line)
+			return s, fmt.Errorf("ledger line %q", line)
+		}
+		ms, err := strconv.ParseInt(f[4], 10, 64)
+		if err != nil {
+			return s, fmt.Errorf("ledger line %q", line)
 		}
 		switch f[3] {
 		case "start":
-			starts[f[0]]++
+			s.starts[f[0]] = append(s.starts[f[0]], ms)
 		case "end":
-			ends[f[0]]++
+			s.ends[f[0]] = append(s.ends[f[0]], ms)
 		default:
-			return nil, nil, fmt.Errorf("ledger line %q", line)
+			return s, fmt.Errorf("ledger line %q", line)
 		}
 	}
-	return starts, ends, nil
+	return s, nil
 }
 
 // self is the path of this program, for tasks that run its ledger.

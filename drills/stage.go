@@ -33,6 +33,11 @@ type stage struct {
 	failingAxd   string
 	failingAxctl string
 	changes      int // of the configuration
+
+	// finished says that no handler was killed: what it finished is recorded so.
+	finished bool
+	faults   []time.Time // when axd was ended; attempts go on over that
+	flags    []string    // of axd, besides its own
 }
 
 // newStage sets a stage up in dir: set has the programs as they are given, and
@@ -131,7 +136,9 @@ func (s *stage) start() (*daemon, error) { return s.launch(s.axd) }
 
 // launch starts a program that is axd, with more variables.
 func (s *stage) launch(program string, env ...string) (*daemon, error) {
-	cmd := exec.Command(program, "-store", "sqlite:"+s.storePath(), "-data", s.inHome("ax.data"), "-listen", "127.0.0.1:0", "-name", "drill")
+	cmd := exec.Command(program, append([]string{
+		"-store", "sqlite:" + s.storePath(), "-data", s.inHome("ax.data"), "-listen", "127.0.0.1:0", "-name", "drill",
+	}, s.flags...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = s.dir, s.log, s.log, append(os.Environ(), env...)
 	d := &daemon{cmd: cmd, started: time.Now(), done: make(chan struct{})}
 	if err := cmd.Start(); err != nil {

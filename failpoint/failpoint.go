@@ -51,20 +51,20 @@ const (
 	// transaction.
 	Statement Point = "store.statement"
 	// Between the store, the executors and the report journal of a host.
-	Hand          Point = "job.hand"         // the row is dispatched, the executors were not told
-	Send          Point = "job.send"         // before the message with the job
-	Sent          Point = "job.sent"         // after it
-	JournalAppend Point = "journal.append"   // a report came and is written nowhere
-	JournalSync   Point = "journal.sync"     // written, before fsync
-	JournalSynced Point = "journal.synced"   // after it
-	Acknowledge   Point = "report.ack"       // the end is in the store, the executor was not told
-	Acknowledged  Point = "report.acked"     // it was
-	Order         Point = "cancel.order"     // the intent was read, the executor was not told
-	Ordered       Point = "cancel.ordered"   // it was
-	RecoverRead   Point = "recover.read"     // a start knows what was left and has done nothing
-	RecoverClear  Point = "recover.cleared"  // what was left of it runs no more
-	RecoverEnd    Point = "recover.finished" // a batch of it has its end
-	RecoverReset  Point = "recover.reset"    // all of it has; the journal is full still
+	Hand          Point = "job.hand"       // the row is dispatched, the executors were not told
+	Send          Point = "job.send"       // before the message with the job
+	Sent          Point = "job.sent"       // after it
+	JournalAppend Point = "journal.append" // a report came and is written nowhere
+	JournalSync   Point = "journal.sync"   // written, before fsync
+	JournalSynced Point = "journal.synced" // after it
+	Acknowledge   Point = "report.ack"     // the end is in the store, the executor was not told
+	Acknowledged  Point = "report.acked"   // it was
+	Order         Point = "cancel.order"   // the intent was read, the executor was not told
+	Ordered       Point = "cancel.ordered" // it was
+	RecoverRead   Point = "recover.read"   // a start knows what was left and has done nothing
+	RecoverTaken  Point = "recover.taken"  // it is taken over, the executors were not asked
+	RecoverAsked  Point = "recover.asked"  // they were
+	RecoverReset  Point = "recover.reset"  // the store has all of the journal, which is full still
 )
 
 // Points returns all points.
@@ -79,7 +79,7 @@ func Points() []Point {
 		PruneBegin, PruneBegun, PruneCommit, PruneCommitted,
 		Statement, Hand, Send, Sent, JournalAppend, JournalSync, JournalSynced,
 		Acknowledge, Acknowledged, Order, Ordered,
-		RecoverRead, RecoverClear, RecoverEnd, RecoverReset,
+		RecoverRead, RecoverTaken, RecoverAsked, RecoverReset,
 	}
 }
 

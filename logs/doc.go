@@ -13,7 +13,8 @@
 // # Implementation
 //
 // A record is a 29-byte header (length, CRC-32C of the rest, instance, attempt,
-// stream, instant) and the bytes as they were printed. A segment's name begins
+// stream, instant), the number that its executor gave the chunk, if any, and the
+// bytes as they were printed. A segment's name begins
 // with its first instant in ms, so a reader opens only the segments of the time
 // an instance ran, and of those only the part that the index names. A segment
 // that was never closed has no index and is read whole; NewWriter closes it.

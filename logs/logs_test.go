@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -59,9 +60,9 @@ func TestReadsBackBytesOfOneInstance(t *testing.T) {
 	w := newWriter(t, dir)
 	binary := []byte("\x00\xff\xfe no newline \xed\xa0\x80")
 	write(t, w,
-		Chunk{1, 1, Stdout, t0, []byte("one ")},
-		Chunk{2, 1, Stderr, t0, []byte("other")},
-		Chunk{1, 2, Stderr, t0 + 5, binary})
+		Chunk{Instance: 1, Attempt: 1, Stream: Stdout, AtMs: t0, Data: []byte("one ")},
+		Chunk{Instance: 2, Attempt: 1, Stream: Stderr, AtMs: t0, Data: []byte("other")},
+		Chunk{Instance: 1, Attempt: 2, Stream: Stderr, AtMs: t0 + 5, Data: binary})
 	for name, tc := range map[string]struct {
 		q    Query
 		want string
@@ -98,7 +99,7 @@ func TestRotatesAndFindsAcrossSegments(t *testing.T) {
 	block := bytes.Repeat([]byte("x"), MaxChunk+17) // is split into two records
 	total := 0
 	for i := range 70 {
-		write(t, w, Chunk{7, 1, Stdout, t0 + int64(i)*1000, block}, Chunk{int64(100 + i), 1, Stdout, t0, []byte{byte(i)}})
+		write(t, w, Chunk{Instance: 7, Attempt: 1, Stream: Stdout, AtMs: t0 + int64(i)*1000, Data: block}, Chunk{Instance: int64(100 + i), Attempt: 1, Stream: Stdout, AtMs: t0, Data: []byte{byte(i)}})
 		total += len(block)
 	}
 	if got := readAll(t, dir, Query{Instance: 7, FromMs: t0}); len(got) != total {
@@ -120,7 +121,7 @@ func TestTornTail(t *testing.T) {
 	for cut := int64(1); cut < headerSize+4; cut++ {
 		dir := t.TempDir()
 		w := newWriter(t, dir)
-		write(t, w, Chunk{1, 1, Stdout, t0, []byte("kept")}, Chunk{1, 1, Stdout, t0, []byte("torn")})
+		write(t, w, Chunk{Instance: 1, Attempt: 1, Stream: Stdout, AtMs: t0, Data: []byte("kept")}, Chunk{Instance: 1, Attempt: 1, Stream: Stdout, AtMs: t0, Data: []byte("torn")})
 		s := onlySegment(t, dir)
 		info, _ := os.Stat(s.path)
 		if err := os.Truncate(s.path, info.Size()-cut); err != nil {
@@ -130,7 +131,7 @@ func TestTornTail(t *testing.T) {
 			t.Fatalf("cut %d: read %q", cut, got)
 		}
 		again := newWriter(t, dir)
-		write(t, again, Chunk{1, 1, Stdout, t0 + 1, []byte(" on")})
+		write(t, again, Chunk{Instance: 1, Attempt: 1, Stream: Stdout, AtMs: t0 + 1, Data: []byte(" on")})
 		if got := readAll(t, dir, Query{Instance: 1}); string(got) != "kept on" {
 			t.Fatalf("cut %d: after a restart read %q", cut, got)
 		}
@@ -141,7 +142,7 @@ func TestDamageIsNotReturnedAsOutput(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := newWriter(t, dir)
-	write(t, w, Chunk{1, 1, Stdout, t0, []byte("good")}, Chunk{1, 1, Stdout, t0, []byte("hurt")})
+	write(t, w, Chunk{Instance: 1, Attempt: 1, Stream: Stdout, AtMs: t0, Data: []byte("good")}, Chunk{Instance: 1, Attempt: 1, Stream: Stdout, AtMs: t0, Data: []byte("hurt")})
 	s := onlySegment(t, dir)
 	b, _ := os.ReadFile(s.path)
 	b[len(b)-1] ^= 0x40
@@ -162,7 +163,7 @@ func TestPlantedLinksAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, appendRecord(nil, Chunk{1, 1, Stdout, t0, []byte("secret")}), 0o600); err != nil {
+	if err := os.WriteFile(secret, appendRecord(nil, Chunk{Instance: 1, Attempt: 1, Stream: Stdout, AtMs: t0, Data: []byte("secret")}), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(secret, filepath.Join(day, "1764514800000-000001.seg")); err != nil {
@@ -178,7 +179,7 @@ func TestPlantedIndexIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := newWriter(t, dir)
-	write(t, w, Chunk{1, 1, Stdout, t0, []byte("kept")})
+	write(t, w, Chunk{Instance: 1, Attempt: 1, Stream: Stdout, AtMs: t0, Data: []byte("kept")})
 	if err := syscall.Mkfifo(onlySegment(t, dir).indexPath(), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		w := newWriter(t, dir)
-		write(t, w, Chunk{1, 1, Stdout, t0, []byte("a")})
+		write(t, w, Chunk{Instance: 1, Attempt: 1, Stream: Stdout, AtMs: t0, Data: []byte("a")})
 		var ended atomic.Bool
 		got := ""
 		done := make(chan error, 1)
@@ -203,13 +204,13 @@ func TestFollow(t *testing.T) {
 				func(c Chunk) error { got += string(c.Data); return nil })
 		}()
 		synctest.Wait()
-		write(t, w, Chunk{1, 1, Stdout, t0, []byte("b")}, Chunk{2, 1, Stdout, t0, []byte("x")})
+		write(t, w, Chunk{Instance: 1, Attempt: 1, Stream: Stdout, AtMs: t0, Data: []byte("b")}, Chunk{Instance: 2, Attempt: 1, Stream: Stdout, AtMs: t0, Data: []byte("x")})
 		if err := w.Close(); err != nil { // the rest goes to another segment
 			t.Fatal(err)
 		}
 		<-time.After(pollInterval) // the bubble's clock
 		synctest.Wait()
-		write(t, w, Chunk{1, 1, Stdout, t0 + 1, []byte("c")})
+		write(t, w, Chunk{Instance: 1, Attempt: 1, Stream: Stdout, AtMs: t0 + 1, Data: []byte("c")})
 		ended.Store(true)
 		if err := <-done; err != nil || got != "abc" {
 			t.Errorf("followed %q, %v; want abc", got, err)
@@ -259,7 +260,7 @@ func TestAgainstModel(t *testing.T) {
 					id := rapid.Int64Range(1, 4).Draw(rt, "id")
 					data := rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(rt, "data")
 					model[id] = append(model[id], data...)
-					batch = append(batch, Chunk{id, 1, Stdout, t0, data})
+					batch = append(batch, Chunk{Instance: id, Attempt: 1, Stream: Stdout, AtMs: t0, Data: data})
 				}
 				if err := w.Append(batch); err != nil {
 					rt.Fatal(err)
@@ -277,4 +278,46 @@ func TestAgainstModel(t *testing.T) {
 		}
 		_ = w.Close()
 	})
+}
+
+// The number of a chunk is kept, and the last one of each attempt is found over
+// segments and behind what a kill cut short.
+func TestLast(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWriter(t, dir)
+	chunk := func(instance int64, attempt int, seq uint64) Chunk {
+		return Chunk{Instance: instance, Attempt: attempt, Stream: Stderr, AtMs: t0, Data: []byte("x"), Seq: seq}
+	}
+	write(t, w, chunk(1, 1, 1), chunk(1, 1, 2), chunk(2, 1, 1), Chunk{Instance: 1, Attempt: 1, Stream: Note, AtMs: t0, Data: []byte("by ax")})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w = newWriter(t, dir)
+	write(t, w, chunk(1, 2, 1), chunk(3, 1, 7), chunk(3, 1, 8))
+	segs, err := segments(w.root)
+	if err != nil || len(segs) != 2 {
+		t.Fatal(segs, err)
+	}
+	info, err := os.Stat(segs[1].path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(segs[1].path, info.Size()-1); err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(dir)
+	for _, c := range []struct {
+		instance int64
+		attempt  int
+		want     uint64
+	}{{1, 1, 2}, {1, 2, 1}, {2, 1, 1}, {3, 1, 7}, {4, 1, 0}, {2, 2, 0}} {
+		if got, err := r.Last(c.instance, c.attempt); got != c.want || err != nil {
+			t.Errorf("last of %d, %d: %d %v, want %d", c.instance, c.attempt, got, err, c.want)
+		}
+	}
+	var seqs []uint64
+	if err := r.Read(Query{Instance: 1}, func(c Chunk) error { seqs = append(seqs, c.Seq); return nil }); err != nil || !slices.Equal(seqs, []uint64{1, 2, 0, 1}) {
+		t.Errorf("numbers %v, %v", seqs, err)
+	}
 }

@@ -15,7 +15,7 @@ const day = 24 * time.Hour / time.Millisecond
 func segmentsOfDays(t *testing.T, w *Writer, n int64) {
 	t.Helper()
 	for i := range n {
-		write(t, w, Chunk{i + 1, 1, Stdout, t0 + i*int64(day), []byte("text")})
+		write(t, w, Chunk{Instance: i + 1, Attempt: 1, Stream: Stdout, AtMs: t0 + i*int64(day), Data: []byte("text")})
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -54,9 +54,9 @@ func TestPrune(t *testing.T) {
 	}
 	prune(t, w, t0+99*int64(day))
 	onlySegment(t, dir) // the newest stays
-	write(t, w, Chunk{9, 1, Stdout, t0 + 50*int64(day), []byte("new")})
+	write(t, w, Chunk{Instance: 9, Attempt: 1, Stream: Stdout, AtMs: t0 + 50*int64(day), Data: []byte("new")})
 	prune(t, w, t0+99*int64(day)) // and one that is being written
-	write(t, w, Chunk{9, 1, Stdout, t0 + 50*int64(day), []byte("er")})
+	write(t, w, Chunk{Instance: 9, Attempt: 1, Stream: Stdout, AtMs: t0 + 50*int64(day), Data: []byte("er")})
 	if got := readAll(t, dir, Query{Instance: 9}); string(got) != "newer" {
 		t.Errorf("read %q", got)
 	}

@@ -41,6 +41,26 @@ func (r *Reader) Read(q Query, visit func(Chunk) error) error {
 	return err
 }
 
+// Last returns the highest number (Chunk.Seq) among the chunks of one attempt,
+// 0 when there is none. It looks at the newest segments first and stops where it
+// finds one.
+func (r *Reader) Last(instance int64, attempt int) (seq uint64, err error) {
+	segs, err := segments(r.root)
+	if err != nil {
+		return 0, err
+	}
+	for i := len(segs) - 1; i >= 0 && seq == 0; i-- {
+		_, err := segs[i].read(Query{Instance: instance, Attempt: attempt}, 0, func(c Chunk) error {
+			seq = max(seq, c.Seq)
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return seq, nil
+}
+
 // Follow is Read that goes on: it calls visit for what there is, then for what
 // comes, until ended (asked before each look) has returned true and all that
 // was there then is read, or ctx ends (it returns ctx's error then).

@@ -96,7 +96,7 @@ type Stats struct {
 	Waiting      int   // pending instances in memory
 	LagMs        int64 // how far past its instant the oldest unclaimed slot in memory is
 	JournalBytes int64
-	Ready        bool   // what an earlier boot left is settled and claims have begun
+	Ready        bool   // what an earlier boot left is taken over and claims have begun
 	StoreError   string // of a store call that is being tried again; "" when none is
 }
 
@@ -168,9 +168,9 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Run first settles what an earlier boot left, then claims and dispatches until
+// Run first takes over what an earlier boot left, then claims and dispatches until
 // ctx ends, or until all is done after Drain; then it returns nil. Attempts that
-// run when ctx ends are settled by the next boot. It is called once.
+// run when ctx ends are taken over by the next boot. It is called once.
 func (e *Engine) Run(ctx context.Context) error {
 	if e.run.Swap(true) {
 		return errors.New("engine: run twice")

@@ -22,7 +22,9 @@ type play struct {
 	again  time.Duration // its end is reported a second time so much later
 }
 
-// executors is a fake of the executors on a host: it runs jobs by timers.
+// executors is a fake of the executors on a host: it runs jobs by timers. It
+// outlives an axd: what ends while none is there, or is not acknowledged, is told
+// to the next one.
 type executors struct {
 	mu      sync.Mutex
 	play    func(ax.Job) play
@@ -36,8 +38,12 @@ type executors struct {
 	timers  map[string]*time.Timer
 	acked   map[string]int
 	cancels []ax.CancelOrder
-	cleared []string       // batch numbers of an earlier boot
-	most    map[string]int // most attempts at work at once, by task
+	gone    map[string]func()    // by batch number: its processes are gone now
+	done    map[string]ax.Report // ended, not acknowledged
+	away    bool                 // no axd is there
+	retold  map[string]int       // times that an end was told to a next axd
+	left    []string             // batch numbers that an axd asked about at its start
+	most    map[string]int       // most attempts at work at once, by task
 	now     map[string]int
 }
 
@@ -48,7 +54,7 @@ func newExecutors() *executors {
 		reports: make(chan []ax.Report, 1<<16),
 		sent:    map[string]int{}, at: map[string]int64{}, live: map[string]ax.Job{},
 		ends: map[string]ax.Status{}, timers: map[string]*time.Timer{}, acked: map[string]int{},
-		most: map[string]int{}, now: map[string]int{},
+		most: map[string]int{}, now: map[string]int{}, done: map[string]ax.Report{}, retold: map[string]int{}, gone: map[string]func(){},
 	}
 }
 
@@ -58,11 +64,55 @@ func (x *executors) Offers(handler string) bool {
 	return x.offers(handler)
 }
 
-func (x *executors) ClearLeft(batchNos []string) int {
+// Recover tells all that is known of the jobs, and that the others are lost.
+func (x *executors) Recover(jobs []ax.Job) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.cleared = append(x.cleared, batchNos...)
-	return 0
+	x.away = false
+	asked := map[string]bool{}
+	for _, j := range jobs {
+		x.left = append(x.left, j.BatchNo)
+		asked[j.BatchNo] = true
+		_, live := x.live[j.BatchNo]
+		_, done := x.done[j.BatchNo]
+		switch {
+		case live && !x.play(x.live[j.BatchNo]).quiet:
+			x.tell(ax.Report{BatchNo: j.BatchNo, Kind: ax.ReportStarted, StartedMs: x.at[j.BatchNo]})
+		case !live && !done:
+			x.tell(ax.Report{BatchNo: j.BatchNo, Kind: ax.ReportLost, StoppedMs: time.Now().UnixMilli(), Error: "axd and its executor ended while it ran"})
+		}
+	}
+	for _, b := range slices.Sorted(maps.Keys(x.done)) { // an acknowledgement may have been lost
+		x.ends[b] = x.done[b].Status
+		x.retold[b]++
+		x.tell(x.done[b])
+	}
+	for _, b := range slices.Sorted(maps.Keys(x.live)) {
+		if !asked[b] {
+			x.end(x.live[b], ax.StatusCancelled, ax.ClassCancelled, x.play(x.live[b]))
+		}
+	}
+}
+
+// leave is the end of an axd: what was on its way to it is told to the next one.
+func (x *executors) leave() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.away = true
+	x.reports = make(chan []ax.Report, cap(x.reports))
+}
+
+// abandon is the end of the grace time: what runs is stopped, and what nobody
+// was told is left for the next axd.
+func (x *executors) abandon() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, b := range slices.Sorted(maps.Keys(x.live)) {
+		x.lose(b)
+	}
+	for _, b := range slices.Sorted(maps.Keys(x.gone)) {
+		x.gone[b]()
+	}
 }
 
 func (x *executors) Dispatch(jobs []ax.Job) {
@@ -117,26 +167,49 @@ func (x *executors) end(j ax.Job, status ax.Status, class ax.ErrorClass, p play)
 	if class != "" {
 		r.Error = "it was " + string(class)
 	}
-	x.ends[j.BatchNo] = status
+	if !x.away {
+		x.ends[j.BatchNo] = status
+	}
 	if p.again > 0 {
-		time.AfterFunc(p.again, func() { x.tell(r) })
+		time.AfterFunc(p.again, func() {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			x.tell(r)
+		})
 	}
 	if p.stops == 0 {
 		x.now[j.Task]--
 		r.StoppedMs = now
+		x.done[j.BatchNo] = r
 		x.tell(r)
 		return
 	}
+	x.done[j.BatchNo] = r
 	x.tell(r)
+	x.gone[j.BatchNo] = func() {
+		delete(x.gone, j.BatchNo)
+		x.now[j.Task]--
+		if r, ok := x.done[j.BatchNo]; ok {
+			r.StoppedMs = time.Now().UnixMilli()
+			x.done[j.BatchNo] = r
+		}
+		x.tell(ax.Report{BatchNo: j.BatchNo, Kind: ax.ReportStopped, StoppedMs: time.Now().UnixMilli()})
+	}
 	time.AfterFunc(p.stops, func() {
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		x.now[j.Task]--
-		x.tell(ax.Report{BatchNo: j.BatchNo, Kind: ax.ReportStopped, StoppedMs: time.Now().UnixMilli()})
+		if gone := x.gone[j.BatchNo]; gone != nil {
+			gone()
+		}
 	})
 }
 
-func (x *executors) tell(r ax.Report) { x.reports <- []ax.Report{r} }
+// tell reports to the axd that is there. Called with the lock.
+func (x *executors) tell(r ax.Report) {
+	if !x.away {
+		x.reports <- []ax.Report{r}
+	}
+}
 
 func (x *executors) Cancel(orders []ax.CancelOrder) {
 	x.mu.Lock()
@@ -160,10 +233,15 @@ func (x *executors) Acknowledge(batchNos []string) {
 	defer x.mu.Unlock()
 	for _, b := range batchNos {
 		x.acked[b]++
+		delete(x.done, b)
 	}
 }
 
-func (x *executors) Reports() <-chan []ax.Report { return x.reports }
+func (x *executors) Reports() <-chan []ax.Report {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.reports
+}
 
 // die ends all that runs, as when the executors' processes are gone.
 func (x *executors) die() {
@@ -185,5 +263,7 @@ func (x *executors) lose(b string) {
 		t.Stop()
 	}
 	x.now[j.Task]--
-	x.tell(ax.Report{BatchNo: b, Kind: ax.ReportLost, StoppedMs: time.Now().UnixMilli(), Error: "the executor is gone"})
+	r := ax.Report{BatchNo: b, Kind: ax.ReportLost, StoppedMs: time.Now().UnixMilli(), Error: "the executor is gone"}
+	x.done[b] = r
+	x.tell(r)
 }

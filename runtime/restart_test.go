@@ -42,8 +42,8 @@ func TestRestartSettlesWhatRan(t *testing.T) {
 				w.boot()
 				w.until("00:01:40")
 				r := w.rows("a")[0]
-				if want := ax.BatchNo(w.cfg.Incarnation, r.ID, 1); !slices.Equal(w.exec.cleared, []string{want}) {
-					t.Errorf("cleared %v, want %s", w.exec.cleared, want)
+				if want := ax.BatchNo(w.cfg.Incarnation, r.ID, 1); !slices.Equal(w.exec.left, []string{want}) {
+					t.Errorf("asked about %v, want %s", w.exec.left, want)
 				}
 				if r.Status != c.want || r.Attempt != c.attempt || r.StoppedMs == 0 {
 					t.Errorf("got %+v", r)

@@ -233,7 +233,8 @@ func (s *sim) live() {
 func (s *sim) happen() {
 	switch s.dice.IntN(13) {
 	case 0, 1, 2:
-		s.kill()
+		end := []func(){s.kill, s.crash, s.crash, s.abandon}[s.dice.IntN(4)]
+		end()
 		s.pass(time.Duration(s.dice.IntN(100_000)) * time.Millisecond)
 		s.boot()
 	case 3:
@@ -326,6 +327,24 @@ func (s *sim) pruned(id int64) bool {
 func (s *sim) kill() {
 	maps.Copy(s.ends, s.exec.ends)
 	s.world.kill()
+	s.forget()
+}
+
+// crash ends axd; its executors go on, and tell the next one.
+func (s *sim) crash() {
+	s.world.crash()
+	s.forget()
+}
+
+// abandon ends axd, and some time later its executors, which leave their last
+// words.
+func (s *sim) abandon() {
+	s.crash()
+	s.pass(time.Duration(s.dice.IntN(20_000)) * time.Millisecond)
+	s.exec.abandon()
+}
+
+func (s *sim) forget() {
 	if s.bug.forget {
 		if err := os.Remove(s.cfg.JournalPath); err != nil {
 			s.t.Fatal(err)
@@ -488,9 +507,9 @@ func (s *sim) verify() {
 	}
 	for batch := range s.exec.ends { // of those that lived to the end
 		_, id, attempt, _ := ax.ParseBatchNo(batch)
-		told := 1
+		told := 1 + s.exec.retold[batch]
 		if s.play(ax.Job{InstanceID: id, Attempt: attempt}).again > 0 {
-			told = 2
+			told++
 		}
 		if n := s.exec.acked[batch]; n < 1 || n > told {
 			s.t.Errorf("the end of %s was acknowledged %d times", batch, n)

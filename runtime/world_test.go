@@ -105,9 +105,8 @@ func (w *world) boot() {
 	synctest.Wait()
 }
 
-// kill ends axd and its executors at once; a fresh set of executors knows
-// nothing of what ran.
-func (w *world) kill() {
+// crash ends axd at once; its executors go on.
+func (w *world) crash() {
 	w.t.Helper()
 	w.stop()
 	if err := <-w.done; err != nil {
@@ -117,6 +116,14 @@ func (w *world) kill() {
 		w.t.Error("close:", err)
 	}
 	w.engine = nil
+	w.exec.leave()
+}
+
+// kill ends axd and its executors at once; a fresh set of executors knows
+// nothing of what ran.
+func (w *world) kill() {
+	w.t.Helper()
+	w.crash()
 	old := w.exec
 	old.mu.Lock()
 	defer old.mu.Unlock()

@@ -30,6 +30,9 @@ type Health struct {
 	LagMs    int64 `json:"lag_ms"`
 	Running  int   `json:"running"` // attempts at work on this host
 	Waiting  int   `json:"waiting"` // instances that wait for a place
+	// Quarantined are executors that are not started for now, after a crash
+	// loop, with the reason.
+	Quarantined map[string]string `json:"quarantined,omitempty"`
 }
 
 // Config is what a Server needs. All fields are required.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func TestServes(t *testing.T) {
 	}
 	code, body := get("/healthz")
 	var h Health
-	if err := json.Unmarshal([]byte(body), &h); err != nil || code != 200 || h != health {
+	if err := json.Unmarshal([]byte(body), &h); err != nil || code != 200 || !reflect.DeepEqual(h, health) {
 		t.Errorf("healthz: %d %s (%v)", code, body, err)
 	}
 	health = Health{Problem: "store unavailable"}

@@ -35,7 +35,7 @@ func demo(ctx, drain context.Context, f flags, stdout, stderr io.Writer) error {
 	f.store, f.data = "sqlite:"+filepath.Join(dir, "ax.db"), filepath.Join(dir, "ax.data")
 	view := &demoView{w: stdout}
 	cfg := f.config(slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	cfg.Listener, cfg.OnEvent, cfg.Now = listener, view.event, time.Now
+	cfg.Listener, cfg.OnEvent, cfg.Now, cfg.Last = listener, view.event, time.Now, true
 	health := "http://" + listener.Addr().String() + "/healthz"
 
 	desired, err := daemon.Prepare(ctx, cfg, f.demo, append(os.Environ(), "AX_VAR_healthz_url="+health))

@@ -35,8 +35,9 @@ const usage = `axd fires what is due on this host.
   axd -demo FILE [-for D]    apply FILE to a store in a temporary folder, run
                              it, print each firing
 
-SIGTERM drains: no new claims, running attempts may end (-grace); a second one
-stops at once. Each flag may also stand in the environment, as AX_STORE for
+SIGTERM drains: no new claims, running attempts may end (-grace), and those that
+do not go on in their executors, for the next axd to take over; without one they
+are stopped after 5 minutes. A second SIGTERM stops them at once. Each flag may also stand in the environment, as AX_STORE for
 -store.
 
 `
@@ -52,7 +53,7 @@ func parseFlags(args []string, env func(string) (string, bool), out io.Writer) (
 	set.Var(f.pools, "pools", "places by pool, as in shell=64,hot=8: a task fills the pool it names (pool), else that of its handler (default 64 for shell and http, twice the CPUs and 2 for others)")
 	set.DurationVar(&f.tick, "tick", time.Second, "width of a slot of the time wheel")
 	set.DurationVar(&f.scan, "scan", 5*time.Second, "how often the store is scanned for due tasks")
-	set.DurationVar(&f.grace, "grace", daemon.DefaultGrace, "how long a drain waits for running attempts")
+	set.DurationVar(&f.grace, "grace", daemon.DefaultGrace, "how long a drain waits for running attempts before it leaves them to the next axd")
 	set.DurationVar(&f.retain, "retain", retention.DefaultAge, "how long after its end an instance is kept, and logs")
 	set.IntVar(&f.retainLast, "retain-last", retention.DefaultLast, "how many instances of each task are kept whatever their age")
 	set.StringVar(&f.logFormat, "log-format", "text", "`text` or json")

@@ -3,8 +3,8 @@ package host
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -22,26 +22,39 @@ type Command struct {
 	Path string // of the program, absolute
 	Args []string
 	Env  []string // besides the few variables every executor gets
+	// SHA256 of the program in hexadecimal, checked before each start; "" is any.
+	SHA256 string
+	// Own says that the program is the running one. It is started as it is in
+	// memory, even when its file is another one by now.
+	Own bool
 }
 
 // Config is what a Host needs.
 type Config struct {
 	Executors []Command
-	// Dir is the folder for sockets and executors' temporary files, 0700 and
-	// this host's alone. When its path is too long for a socket (108 bytes)
-	// os.TempDir is used; each executor's own folder is 0700 in any case.
+	// Dir is the folder for what is known of executors, their sockets and their
+	// temporary files, 0700 and this host's alone: the next one with it takes the
+	// executors over. When its path is too long for a socket (108 bytes) those
+	// are in os.TempDir; each executor's own folder is 0700 in any case.
 	Dir  string
 	Host string // name of this host
 	Boot string // id of this start of axd
 	// Output takes what attempts print, in order for each attempt; nil throws
 	// it away. It may block: then executors wait with more output, and reports
 	// go on. A report may overtake the output that came before it.
-	Output     func([]OutputChunk)
+	Output func([]OutputChunk)
+	// Logged returns the last number (OutputChunk.Seq) of an attempt's output that
+	// is in the log of an earlier host, 0 when none is; nil says 0.
+	Logged     func(instance int64, attempt int) uint64
 	Log        *slog.Logger
 	Now        func() time.Time
 	Registerer prometheus.Registerer // nil: no metrics
-	// StartTimeout bounds the time from start to ready; default 10 s.
+	// StartTimeout bounds the time from start to ready, and that in which a
+	// process of an earlier host must answer; default 10 s.
 	StartTimeout time.Duration
+	// Grace and IdleGrace are how long executors go on without a host, with work
+	// and without; default what they are made for, 5 min and 10 s.
+	Grace, IdleGrace time.Duration
 }
 
 // OutputChunk is a piece of what an attempt printed, at most 32 KiB.
@@ -52,6 +65,7 @@ type OutputChunk struct {
 	Stream   string // stdout, stderr, or note: a remark by ax
 	AtMs     int64
 	Data     []byte
+	Seq      uint64 // counts the attempt's chunks from 1; 0: not known
 }
 
 // Offer is a handler that a running executor has.
@@ -66,8 +80,11 @@ type Offer struct {
 type Host struct {
 	cfg       Config
 	executors []*executor
-	launcher  launcher
+	programs  programs
 	metrics   *metrics
+	epoch     uint64 // counts the hosts with this folder; set by Run
+	leaving   atomic.Bool
+	recover   chan struct{} // closed by Recover
 	reports   chan []ax.Report
 	outbox    *mailbox[ax.Report]
 	output    *mailbox[printed]
@@ -78,6 +95,8 @@ type Host struct {
 	entries  map[string]*entry    // jobs whose end was not acknowledged, by batch number
 	handlers map[string]*executor // who offered a handler last, running or not
 	settled  int                  // executors that have come up or failed to
+	alive    map[*process]struct{}
+	asked    bool // Recover was called
 }
 
 var _ ax.Executors = (*Host)(nil)
@@ -93,7 +112,8 @@ func New(cfg Config) *Host {
 	cfg.StartTimeout = cmp.Or(cfg.StartTimeout, 10*time.Second)
 	h := &Host{
 		cfg:      cfg,
-		launcher: launcher{start: make(chan func())},
+		recover:  make(chan struct{}),
+		alive:    map[*process]struct{}{},
 		metrics:  newMetrics(cfg.Registerer),
 		reports:  make(chan []ax.Report),
 		outbox:   newMailbox[ax.Report](),
@@ -112,9 +132,11 @@ func New(cfg Config) *Host {
 	return h
 }
 
-// Run starts the executors and keeps them running until ctx ends; then it
-// kills what they run, waits until every process is gone and returns. Attempts
-// that were running are reported lost, if somebody still takes reports.
+// Run takes over the executors of the host before, starts those that are
+// missing, and keeps them running until ctx ends; then it kills what they run,
+// waits until every process is gone and returns. Attempts that were running are
+// reported lost, if somebody still takes reports. After Leave it lets them live
+// instead, for the next host.
 //
 // It makes axd the parent of all orphans among its descendants (the process
 // attribute "child subreaper"), so that what a killed executor leaves behind
@@ -123,16 +145,38 @@ func (h *Host) Run(ctx context.Context) error {
 	if err := adoptOrphans(); err != nil {
 		return err
 	}
-	removeStale(h.cfg.Dir)
+	var err error
+	if h.epoch, err = nextEpoch(h.cfg.Dir); err != nil {
+		return fmt.Errorf("folder of executors: %w", err)
+	}
 	after, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	var own, supervisors sync.WaitGroup
-	own.Go(func() { h.launcher.run(after) })
 	own.Go(func() { h.deliver(after) })
 	own.Go(func() { h.print(after) })
-	for _, x := range h.executors {
-		supervisors.Go(func() { x.supervise(ctx) })
+	own.Go(func() { h.reconcile(ctx) })
+
+	records := readRecords(h.cfg.Dir)
+	stale := staleFolders(h.cfg.Dir, records)
+	var found sync.WaitGroup
+	for _, x := range h.withRetired(records) {
+		found.Add(1)
+		supervisors.Go(func() {
+			var mine sync.WaitGroup
+			for _, r := range records {
+				if r.Name == x.cmd.Name {
+					mine.Go(func() { x.find(ctx, r) })
+				}
+			}
+			mine.Wait()
+			found.Done()
+			x.supervise(ctx)
+		})
 	}
+	own.Go(func() {
+		found.Wait()
+		h.judgeLeft(ctx, stale)
+	})
 	<-ctx.Done()
 	supervisors.Wait()
 	end()
@@ -140,16 +184,30 @@ func (h *Host) Run(ctx context.Context) error {
 	return nil
 }
 
-// removeStale removes the folders of executors that were killed together with
-// the axd before. Nobody else uses dir.
-func removeStale(dir string) {
-	stale, err := filepath.Glob(filepath.Join(dir, "plugin-dir*"))
-	if err != nil || dir == "" {
-		return
+// Leave makes Run, when its ctx ends, let the executors live with what they run.
+func (h *Host) Leave() { h.leaving.Store(true) }
+
+// withRetired returns the executors, and one for each that only records tell of.
+func (h *Host) withRetired(records []record) []*executor {
+	all := slices.Clone(h.executors)
+	for _, r := range records {
+		if !slices.ContainsFunc(all, func(x *executor) bool { return x.cmd.Name == r.Name }) {
+			x := newExecutor(h, Command{Name: r.Name, Path: r.Path})
+			x.retired = true
+			all = append(all, x)
+		}
 	}
-	for _, path := range stale {
-		_ = os.RemoveAll(path)
-	}
+	return all
+}
+
+// staleFolders returns the folders in a host's own one that no record tells of:
+// of executors that were killed before they got work.
+func staleFolders(dir string, records []record) []string {
+	sockets, _ := filepath.Glob(filepath.Join(dir, "plugin-dir*"))
+	homes, _ := filepath.Glob(filepath.Join(dir, homePrefix+"*"))
+	return slices.DeleteFunc(append(sockets, homes...), func(path string) bool {
+		return slices.ContainsFunc(records, func(r record) bool { return r.home == path || r.SocketDir == path })
+	})
 }
 
 // Ready is closed when every executor has either come up or failed to once.
@@ -171,13 +229,41 @@ func (h *Host) Offers(handler string) bool {
 	return ok
 }
 
-// ClearLeft implements ax.Executors.
-func (h *Host) ClearLeft(batchNos []string) int {
-	batches := map[string]bool{}
-	for _, b := range batchNos {
-		batches[b] = true
+// live notes that a process is this host's, or no more.
+func (h *Host) live(p *process, yes bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if yes {
+		h.alive[p] = struct{}{}
+	} else {
+		delete(h.alive, p)
 	}
-	return clearLeft(h.cfg.Dir, batches)
+}
+
+// living returns the executors that live, with their starts.
+func (h *Host) living() map[int]uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	pids := map[int]uint64{}
+	for p := range h.alive {
+		if hd := p.handle.Load(); hd != nil && !hd.exited() {
+			pids[hd.pid] = hd.start
+		}
+	}
+	return pids
+}
+
+// Quarantined returns why executors are not started for now, by name.
+func (h *Host) Quarantined() map[string]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	why := map[string]string{}
+	for _, x := range h.executors {
+		if x.quarantined != "" {
+			why[x.cmd.Name] = x.quarantined
+		}
+	}
+	return why
 }
 
 // Reports implements ax.Executors.

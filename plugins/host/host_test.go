@@ -165,21 +165,26 @@ func TestRunLeavesNothing(t *testing.T) {
 	if err := syscall.Kill(pid, 0); err == nil {
 		t.Error("the executor is left")
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
-		t.Errorf("files left: %v", left)
-	}
 	for _, batchNo := range []string{"i-1-1", "i-2-1"} {
 		if r := b.end(batchNo); r.Kind != ax.ReportLost {
 			t.Errorf("%+v", r)
 		}
 	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) == 0 {
+		t.Error("what it said is not durable, and is gone")
+	}
+	b.Acknowledge([]string{"i-1-1", "i-2-1"})
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 1 {
+		t.Errorf("files left: %v", left) // but for the epoch
+	}
 }
 
-// B086: an axd that is killed takes everything with it.
+// B086: the executor of an axd that is killed, and that no other one comes for,
+// ends after the grace time with all that it runs, and what it knows is kept.
 func TestAxdKilled(t *testing.T) {
 	t.Parallel()
 	nap, dir := newNap(), t.TempDir()
-	axd, pid := startAxd(t, dir, nap)
+	axd, pid := startAxd(t, dir, nap, graceKey+"=1s")
 	if err := axd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +193,8 @@ func TestAxdKilled(t *testing.T) {
 	if n := running(nap); n != 0 {
 		t.Errorf("%d processes are left", n)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+	nextAxdClears(t, dir) // by the last words
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 1 {
 		t.Errorf("files left: %v", left)
 	}
 }
@@ -222,7 +228,7 @@ func TestNextAxdClearsWhatIsLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.beside {
-				clearLeft(t, t.TempDir())
+				nextAxdClears(t, t.TempDir()) // on a copy of the store
 				if n := running(nap); n < before {
 					t.Fatalf("of %d processes of another host %d are left", before, n)
 				}
@@ -230,7 +236,7 @@ func TestNextAxdClearsWhatIsLeft(t *testing.T) {
 			if running(nap) == 0 {
 				t.Fatal("nothing was left")
 			}
-			clearLeft(t, dir)
+			nextAxdClears(t, dir)
 			if n := running(nap); n != 0 || !gone(pid) {
 				t.Errorf("%d processes are left", n)
 			}
@@ -238,8 +244,9 @@ func TestNextAxdClearsWhatIsLeft(t *testing.T) {
 	}
 }
 
-// clearLeft does what the next axd does, in a process that nothing descends from.
-func clearLeft(t *testing.T, dir string) {
+// nextAxdClears does what the next axd does, in a process that nothing descends
+// from, until all attempts are lost.
+func nextAxdClears(t *testing.T, dir string) {
 	t.Helper()
 	next := exec.Command(os.Args[0], dir)
 	next.Env = []string{roleKey + "=next axd"}
@@ -370,6 +377,10 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 	}
 	if r := b.end("i-2-1"); r.Kind != ax.ReportRefused || r.ErrorClass != ax.ClassTransient {
 		t.Errorf("a handler that may still come: %+v", r)
+	}
+	b.until("the quarantine", func() bool { return b.Quarantined()["exits"] == "exit status 3 before its handshake" })
+	if why := b.Quarantined()["executor"]; why != "" {
+		t.Errorf("the good executor is quarantined: %s", why)
 	}
 	b.until("a crash loop", func() bool { return strings.Contains(b.log.String(), "executor in a crash loop") })
 	for executor, want := range map[string]string{

@@ -11,20 +11,30 @@ import (
 type entry struct {
 	job      *pb.Job
 	executor *executor
+	link     *link // the process that has it, from state sent on
 	state    state
 	queuedMs int64
-	end      ax.Report // the end that was reported, from state ended on
-	acked    bool      // that end is durable; stopped is still to come
+	known    bool       // dispatch knows it; else only a process does
+	cancel   *pb.Cancel // while it is left
+	end      ax.Report  // the end that was reported, from state ended on
+	acked    bool       // that end is durable; stopped is still to come
 }
 
 type state int
 
 const (
 	waiting state = iota // in its executor's queue
-	sent                 // given to the executor's process
+	left                 // of an earlier host: no process has said that it has it
+	sent                 // given to a process
 	ended                // its end was reported, its processes may be there
 	over                 // gone, and told so
 )
+
+// give notes that a process has the job. Called with mu held.
+func (e *entry) give(l *link) {
+	e.link, e.executor, e.state = l, l.x, sent
+	l.entries++
+}
 
 // handOverLimit is how long a job waits for an executor that is down, in ms.
 const handOverLimit = 30_000
@@ -37,24 +47,31 @@ func (h *Host) Dispatch(jobs []ax.Job) {
 	for i := range jobs {
 		job := wireJob(&jobs[i])
 		if e, ok := h.entries[job.BatchNo]; ok {
+			e.known = true
 			switch {
 			case e.job.Hash != job.Hash:
 				reports = append(reports, refusal(job.BatchNo, ax.ClassPermanent, "batch number was given before with another job", now))
 			case e.state == sent:
-				e.executor.queue(job)
-			case e.state != waiting:
+				e.link.down.jobs = append(e.link.down.jobs, job)
+				e.link.wakeUp()
+			case e.state > sent:
 				reports = append(reports, e.end)
 			}
 			continue
 		}
-		e := &entry{job: job, queuedMs: now}
+		e := &entry{job: job, queuedMs: now, known: true}
 		h.entries[job.BatchNo] = e
-		if e.executor = h.handlers[jobs[i].Handler]; e.executor == nil {
+		e.executor = h.handlers[jobs[i].Handler]
+		switch {
+		case e.executor == nil:
 			class, why := h.unknown(job.Handler)
 			reports = append(reports, e.refuse(class, why, now))
-			continue
+		case e.executor.quarantined != "":
+			reports = append(reports, e.refuse(ax.ClassTransient, e.executor.quarantineText(), now))
+		default:
+			e.executor.jobs = append(e.executor.jobs, job)
+			e.executor.wakeUp()
 		}
-		e.executor.queue(e.job)
 	}
 	h.mu.Unlock()
 	h.outbox.put(reports...)
@@ -82,8 +99,10 @@ func (h *Host) Cancel(orders []ax.CancelOrder) {
 				ErrorClass: o.Class, Error: o.Detail, EndedMs: now, StoppedMs: now,
 			}
 			reports = append(reports, e.end)
+		case left:
+			e.cancel = wireCancel(o)
 		case sent:
-			e.executor.queueCancel(&pb.Cancel{BatchNo: o.BatchNo, Class: string(o.Class), Detail: o.Detail})
+			e.link.cancel(wireCancel(o))
 		case ended, over:
 		}
 	}
@@ -100,8 +119,9 @@ func (h *Host) Acknowledge(batchNos []string) {
 		if !ok || e.state < ended {
 			continue
 		}
-		if e.executor != nil {
-			e.executor.queueAck(batchNo)
+		if e.link != nil {
+			e.link.down.acks = append(e.link.down.acks, batchNo)
+			e.link.wakeUp()
 		}
 		e.acked = true
 		h.forget(e)
@@ -110,9 +130,24 @@ func (h *Host) Acknowledge(batchNos []string) {
 
 // forget drops an entry that is over and acknowledged. Called with mu held.
 func (h *Host) forget(e *entry) {
-	if e.state == over && e.acked {
-		delete(h.entries, e.job.BatchNo)
+	if e.state != over || !e.acked {
+		return
 	}
+	delete(h.entries, e.job.BatchNo)
+	if l := e.link; l != nil {
+		l.entries--
+		l.checkIdle()
+		l.dropRecord()
+	}
+}
+
+func wireCancel(o ax.CancelOrder) *pb.Cancel {
+	return &pb.Cancel{BatchNo: o.BatchNo, Class: string(o.Class), Detail: o.Detail}
+}
+
+func (l *link) cancel(c *pb.Cancel) {
+	l.down.cancels = append(l.down.cancels, c)
+	l.wakeUp()
 }
 
 // unknown says why nobody takes a job of the handler. Called with mu held.
@@ -143,20 +178,22 @@ func refusal(batchNo string, class ax.ErrorClass, why string, now int64) ax.Repo
 }
 
 // reported enters what an executor says and passes it on.
-func (h *Host) reported(x *executor, rs []*pb.Report) {
+func (h *Host) reported(l *link, rs []*pb.Report) {
 	reports := make([]ax.Report, 0, len(rs))
 	h.mu.Lock()
 	for _, r := range rs {
-		report, ok := readReport(r, x.cmd.Name)
+		report, ok := readReport(r, l.x.cmd.Name)
 		if !ok {
 			continue
 		}
-		if e, ok := h.entries[r.BatchNo]; ok {
-			if !e.enter(report) {
-				continue
-			}
-			h.forget(e)
+		e, ok := h.entries[r.BatchNo]
+		if !ok || e.state == left {
+			e = h.has(l, r.BatchNo)
 		}
+		if !e.enter(report) {
+			continue
+		}
+		h.forget(e)
 		reports = append(reports, report)
 	}
 	h.mu.Unlock()
@@ -183,53 +220,92 @@ func (e *entry) enter(r ax.Report) bool {
 	return true
 }
 
-// gone ends all attempts of an executor whose process is verified gone, and
-// refuses what has waited too long for it.
-func (h *Host) gone(x *executor) {
+// gone ends all attempts of a process that is verified gone.
+func (h *Host) gone(l *link, exit string) {
 	var reports []ax.Report
 	lost := 0
 	now := h.nowMs()
 	h.mu.Lock()
-	for batchNo, e := range h.entries {
-		if e.executor != x {
+	for _, e := range h.entries {
+		if e.link != l {
 			continue
 		}
 		switch e.state {
-		case waiting:
-			if now-e.queuedMs > handOverLimit {
-				reports = append(reports, e.refuse(ax.ClassTransient, "executor "+x.cmd.Name+" does not start", now))
-			}
 		case sent:
-			e.state = over
-			e.end = ax.Report{
-				BatchNo: batchNo, Kind: ax.ReportLost, Executor: x.cmd.Name, Status: ax.StatusFailed,
-				ErrorClass: ax.ClassLost, Error: "executor " + x.cmd.Name + " ended while it ran: " + x.exit, EndedMs: now, StoppedMs: now,
-			}
-			reports = append(reports, e.end)
+			reports = append(reports, e.lose("executor "+l.x.cmd.Name+" ended while it ran: "+exit, now))
 			lost++
 		case ended:
 			e.state = over
 			e.end.StoppedMs = now
 			reports = append(reports, ax.Report{
-				BatchNo: batchNo, Kind: ax.ReportStopped, Executor: x.cmd.Name, StartedMs: e.end.StartedMs,
+				BatchNo: e.job.BatchNo, Kind: ax.ReportStopped, Executor: l.x.cmd.Name, StartedMs: e.end.StartedMs,
 				StoppedMs: now, OutputBytes: e.end.OutputBytes, OutputDropped: e.end.OutputDropped,
 			})
 			h.forget(e)
-		case over:
+		case waiting, left, over:
 		}
 	}
 	h.mu.Unlock()
-	h.metrics.lost.WithLabelValues(x.cmd.Name).Add(float64(lost))
+	h.metrics.lost.WithLabelValues(l.x.cmd.Name).Add(float64(lost))
 	h.outbox.put(reports...)
 }
 
-// batches returns the batch numbers that may have processes under x.
-func (h *Host) batches(x *executor) map[string]bool {
+// lose ends a job of which no process has an end. Called with mu held.
+func (e *entry) lose(why string, now int64) ax.Report {
+	e.state = over
+	e.end = ax.Report{
+		BatchNo: e.job.BatchNo, Kind: ax.ReportLost, Status: ax.StatusFailed,
+		ErrorClass: ax.ClassLost, Error: why, EndedMs: now, StoppedMs: now,
+	}
+	if e.executor != nil {
+		e.end.Executor = e.executor.cmd.Name
+	}
+	return e.end
+}
+
+// refuseWaiting ends what has waited too long for an executor that does not
+// start; all that waits, when it is quarantined, which why says.
+func (h *Host) refuseWaiting(x *executor, why string) {
+	var reports []ax.Report
+	now := h.nowMs()
+	h.mu.Lock()
+	h.quarantine(x, why)
+	for _, e := range h.entries {
+		switch {
+		case e.executor != x || e.state != waiting:
+		case why != "":
+			reports = append(reports, e.refuse(ax.ClassTransient, x.quarantineText(), now))
+		case now-e.queuedMs > handOverLimit:
+			reports = append(reports, e.refuse(ax.ClassTransient, "executor "+x.cmd.Name+" does not start", now))
+		}
+	}
+	h.mu.Unlock()
+	h.outbox.put(reports...)
+}
+
+// quarantine notes why an executor is not started for now; "" ends it. Called
+// with mu held.
+func (h *Host) quarantine(x *executor, why string) {
+	x.quarantined = why
+	value := 0.0
+	if why != "" {
+		value = 1
+	}
+	h.metrics.quarantined.WithLabelValues(x.cmd.Name).Set(value)
+}
+
+// quarantineText says of a job that it was never begun. Called with mu held.
+func (x *executor) quarantineText() string {
+	return "executor " + x.cmd.Name + " is quarantined after a crash loop: " + x.quarantined
+}
+
+// batches returns the batch numbers that may have processes under p.
+func (h *Host) batches(p *process) map[string]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	set := map[string]bool{}
 	for batchNo, e := range h.entries {
-		if e.executor == x && e.state != waiting {
+		if e.link != nil && e.link.proc == p {
 			set[batchNo] = true
 		}
 	}
@@ -257,6 +333,9 @@ func readReport(r *pb.Report, executor string) (ax.Report, bool) {
 		out.Kind = ax.ReportStarted
 	case pb.Kind_KIND_ENDED:
 		out.Kind = ax.ReportEnded
+		if out.ErrorClass == ax.ClassLost {
+			out.Kind = ax.ReportLost // it was stopped, whatever it was at
+		}
 	case pb.Kind_KIND_STOPPED:
 		out.Kind = ax.ReportStopped
 	case pb.Kind_KIND_REFUSED:

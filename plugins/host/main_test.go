@@ -60,7 +60,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	case "next axd":
-		os.Exit(host.New(host.Config{Dir: os.Args[1]}).ClearLeft([]string{"i-1-1", "i-2-1", "i-3-1"}))
+		if err := nextAxd(os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	default:
 		panic("unknown role " + role)
 	}
@@ -77,8 +80,9 @@ func waitForEver() {
 // axd runs a host with sleeping attempts until it is killed. It says the
 // executor's process id.
 func axd(dir, nap string) error {
+	grace, _ := time.ParseDuration(os.Getenv(graceKey))
 	h := host.New(host.Config{
-		Dir:       dir,
+		Dir: dir, Grace: grace,
 		Executors: []host.Command{{Name: "executor", Path: os.Args[0], Env: []string{roleKey + "=executor"}}},
 		Output: func(chunks []host.OutputChunk) {
 			for _, c := range chunks {
@@ -90,23 +94,50 @@ func axd(dir, nap string) error {
 	})
 	go func() {
 		<-h.Ready()
-		h.Dispatch([]ax.Job{
-			job("i-1-1", "sleep", text(nap+"; true")),
-			job("i-2-1", "sleep", text("trap '' TERM; "+nap+"; true")),
-			job("i-3-1", "sleep", text("setsid "+nap+" & wait")),
-		})
+		h.Dispatch(naps(nap))
 		for range h.Reports() {
 		}
 	}()
 	return h.Run(context.Background())
 }
 
+// graceKey is the variable that tells axd's grace.
+const graceKey = "AX_TEST_GRACE"
+
+// naps are the attempts of the axd that is going to be killed.
+func naps(nap string) []ax.Job {
+	return []ax.Job{
+		job("i-1-1", "sleep", text(nap+"; true")),
+		job("i-2-1", "sleep", text("trap '' TERM; "+nap+"; true")),
+		job("i-3-1", "sleep", text("setsid "+nap+" & wait")),
+	}
+}
+
+// nextAxd asks for the attempts of an axd before and returns when all are lost.
+func nextAxd(dir string) error {
+	h := host.New(host.Config{Dir: dir})
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- h.Run(ctx) }()
+	h.Recover(naps(""))
+	for lost := 0; lost < 3; {
+		for _, r := range <-h.Reports() {
+			if r.Kind == ax.ReportLost {
+				lost++
+			}
+			h.Acknowledge([]string{r.BatchNo})
+		}
+	}
+	stop()
+	return <-ended
+}
+
 // startAxd runs one in a process of its own, and returns when its attempts are
 // at work.
-func startAxd(t *testing.T, dir, nap string) (axd *exec.Cmd, executor int) {
+func startAxd(t *testing.T, dir, nap string, env ...string) (axd *exec.Cmd, executor int) {
 	t.Helper()
 	axd = exec.Command(os.Args[0], dir, nap)
-	axd.Env = []string{roleKey + "=axd"}
+	axd.Env = append(env, roleKey+"=axd")
 	axd.Stderr = t.Output()
 	out, err := axd.StdoutPipe()
 	if err != nil {
@@ -135,6 +166,17 @@ func handlers() []plugins.Handler {
 		sdk.Handler("print", "Prints n bytes.", func(_ context.Context, job sdk.Job, in input) (sdk.Outputs, error) {
 			_, err := io.CopyN(job.Output.Stdout, zeros{}, int64(in.N))
 			return nil, err
+		}),
+		sdk.Handler("lines", "Prints n lines, one each 20 ms.", func(ctx context.Context, job sdk.Job, in input) (sdk.Outputs, error) {
+			for i := range in.N {
+				_, _ = fmt.Fprintf(job.Output.Stdout, "line %d\n", i)
+				select {
+				case <-time.After(20 * time.Millisecond):
+				case <-ctx.Done():
+					return nil, context.Cause(ctx)
+				}
+			}
+			return nil, nil
 		}),
 		sdk.Handler("result", "Returns n bytes of output, and an error text as long.", func(_ context.Context, _ sdk.Job, in input) (sdk.Outputs, error) {
 			return sdk.Outputs{"big": strings.Repeat("r", in.N)}, nil

@@ -4,15 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
+	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -24,49 +23,59 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// launcher starts processes from one OS thread. The kernel sends the
-// parent-death signal when the thread that forked ends, so that thread must
-// live as long as the host.
-type launcher struct{ start chan func() }
-
-func (l launcher) run(ctx context.Context) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	for {
-		select {
-		case f := <-l.start:
-			f()
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// process is one executor process, from before its start until all that was in
-// its session is gone. To go-plugin it is the runner that it starts and reads
-// the handshake from; standard output and error are read here, because they
-// may say anything at any time.
+// process is one executor process, from before its start, or from when it was
+// found again, until all that was in its session is gone. To go-plugin it is the
+// runner that it starts and reads the handshake from; standard output is read
+// here, because it may say anything at any time, and standard error is a file.
 type process struct {
-	x      *executor
-	secret string
-	dir    string // of its socket and temporary files; made by go-plugin
-	env    []string
+	x     *executor
+	rec   record
+	child bool     // this host has started it
+	env   []string // from go-plugin
 
-	proc   atomic.Pointer[os.Process] // nil: not started
-	line   *io.PipeReader             // carries the handshake line to go-plugin
+	handle atomic.Pointer[handle] // nil: not started
+	line   *io.PipeReader         // carries the handshake line to go-plugin
 	lineW  *io.PipeWriter
-	stderr tailBuffer
 	state  string        // how it ended; set before done is closed
 	done   chan struct{} // closed when it and its session are gone
+	closed chan struct{} // closed when it is left to the next host
 	ended  atomic.Bool   // was asked to end
 	killed atomic.Bool   // had to be killed
 }
 
 var _ runner.Runner = (*process)(nil)
 
-func newProcess(x *executor, secret string) *process {
-	p := &process{x: x, secret: secret, done: make(chan struct{})}
+// newProcess makes one that is to be started, with a folder of its own.
+func newProcess(x *executor, sum string) (*process, error) {
+	home, err := os.MkdirTemp(x.host.cfg.Dir, homePrefix+x.cmd.Name+"-")
+	if err != nil {
+		return nil, fmt.Errorf("folder of executor: %w", err)
+	}
+	p := &process{
+		x: x, child: true, done: make(chan struct{}), closed: make(chan struct{}),
+		rec: record{Name: x.cmd.Name, Kernel: kernelBoot(), Secret: rand.Text(), SHA256: sum, Path: x.cmd.Path, home: home},
+	}
 	p.line, p.lineW = io.Pipe()
+	return p, nil
+}
+
+// foundProcess is one that an earlier host has started, or nil when it is gone.
+func foundProcess(x *executor, r record) *process {
+	if r.Kernel != kernelBoot() {
+		return nil
+	}
+	h, err := openHandle(r.PID, r.Start)
+	if err != nil {
+		return nil
+	}
+	if h.exited() {
+		h.close()
+		return nil
+	}
+	p := &process{x: x, rec: r, done: make(chan struct{}), closed: make(chan struct{})}
+	p.handle.Store(h)
+	go p.wait()
+	go p.readStderr()
 	return p
 }
 
@@ -87,7 +96,7 @@ func (p *process) handshake(timeout time.Duration) (string, error) {
 		Plugins:          plugin.PluginSet{p.x.cmd.Name: &plugin.NetRPCUnsupportedPlugin{}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, dir string) (runner.Runner, error) {
-			p.env, p.dir = cmd.Env, dir
+			p.env, p.rec.SocketDir = cmd.Env, dir
 			return p, nil
 		},
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: base},
@@ -120,54 +129,66 @@ func (p *process) handshake(timeout time.Duration) (string, error) {
 
 // Start implements runner.Runner.
 func (p *process) Start(context.Context) error {
+	path := p.x.cmd.Path
+	if p.x.cmd.Own {
+		path = ownProgram
+	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = null.Close() }()
+	stderr, err := os.OpenFile(p.stderrPath(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stderr.Close() }()
 	outR, outW, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = outW.Close() }()
-	errR, errW, err := os.Pipe()
-	if err != nil {
-		_ = outR.Close()
-		return err
-	}
-	defer func() { _ = errW.Close() }()
 
 	env := append([]string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME=" + homeDir(), "LANG=C.UTF-8", "TMPDIR=" + p.dir,
-		pb.SecretKey + "=" + p.secret, dirKey + "=" + p.x.host.cfg.Dir,
+		"HOME=" + homeDir(), "LANG=C.UTF-8", "TMPDIR=" + p.rec.SocketDir,
+		pb.SecretKey + "=" + p.rec.Secret, pb.DirKey + "=" + p.x.host.cfg.Dir, pb.HomeKey + "=" + p.rec.home,
 	}, p.env...)
-	attr := &os.ProcAttr{
+	proc, err := os.StartProcess(path, append([]string{p.x.cmd.Path}, p.x.cmd.Args...), &os.ProcAttr{
 		Env:   append(env, p.x.cmd.Env...),
-		Files: []*os.File{null, outW, errW},
-		// TERM rather than KILL, so that it can kill its own children.
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM},
-	}
-	started := make(chan error)
-	p.x.host.launcher.start <- func() {
-		proc, err := os.StartProcess(p.x.cmd.Path, append([]string{p.x.cmd.Path}, p.x.cmd.Args...), attr)
-		if err == nil {
-			p.proc.Store(proc)
-		}
-		started <- err
-	}
-	if err := <-started; err != nil {
-		_, _ = outR.Close(), errR.Close()
+		Files: []*os.File{null, outW, stderr},
+		Sys:   &syscall.SysProcAttr{Setsid: true}, // it is to outlive this host
+	})
+	if err != nil {
+		_ = outR.Close()
 		close(p.done)
 		return err
 	}
+	pid := proc.Pid
+	_ = proc.Release()
+	h, err := openHandle(pid, 0)
+	if err != nil {
+		_ = unix.Kill(pid, unix.SIGKILL) // a child that nobody has waited for
+		_, _ = unix.Wait4(pid, nil, 0, nil)
+		_ = outR.Close()
+		close(p.done)
+		return err
+	}
+	p.rec.PID, p.rec.Start = h.pid, h.start
+	p.handle.Store(h)
 	if p.ended.Load() { // meanwhile, by a host that is ending
 		p.terminate()
 	}
-	var readers sync.WaitGroup
-	readers.Go(func() { p.readStdout(outR) })
-	readers.Go(func() { p.readStderr(errR) })
-	go p.wait(&readers, outR, errR)
+	go func() {
+		p.readStdout(outR)
+		p.over()
+		_ = p.lineW.Close() // what go-plugin does now is about a process that is gone or left
+	}()
+	go p.readStderr()
+	go func() {
+		p.wait()
+		_ = outR.SetReadDeadline(time.Now().Add(time.Second)) // held by what detached itself
+	}()
 	return nil
 }
 
@@ -180,34 +201,57 @@ func homeDir() string {
 
 // wait sees the process exit, clears its session, and only then reaps it: as
 // long as it is a zombie its pid, and so its session's id, is nobody else's.
-func (p *process) wait(readers *sync.WaitGroup, pipes ...*os.File) {
-	for {
-		err := unix.Waitid(unix.P_PID, p.pid(), nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
+func (p *process) wait() {
+	h := p.handle.Load()
+	if !h.wait() {
+		close(p.closed)
+		return
 	}
-	left := clearSession(p.pid(), p.x.host.batches(p.x))
+	left := clearing{
+		leader: h.pid, start: h.start, batches: p.x.host.batches(p), dir: p.x.host.cfg.Dir, spared: p.x.host.living,
+	}.run()
 	if left > 0 {
-		p.x.host.cfg.Log.Error("processes of an executor could not be killed", "executor", p.x.cmd.Name, "processes", left)
+		p.x.host.cfg.Log.Error("processes of an executor could not be killed", "executor", p.rec.Name, "processes", left)
 	}
-	state, err := p.proc.Load().Wait()
-	p.state = "process ended: " + fmt.Sprint(err)
-	if err == nil {
-		p.state = state.String()
+	var status unix.WaitStatus
+	p.state = "process ended"
+	if pid, err := unix.Wait4(h.pid, &status, unix.WNOHANG, nil); err == nil && pid == h.pid {
+		p.state = stateText(status)
 	}
-	for _, f := range pipes {
-		_ = f.SetReadDeadline(time.Now().Add(time.Second)) // held by what detached itself
-	}
-	readers.Wait()
+	h.close()
 	close(p.done)
-	_ = p.lineW.Close() // after done: what go-plugin does now is about a dead process
+}
+
+func stateText(s unix.WaitStatus) string {
+	switch {
+	case s.Signaled() && s.CoreDump():
+		return "signal: " + s.Signal().String() + " (core dumped)"
+	case s.Signaled():
+		return "signal: " + s.Signal().String()
+	default:
+		return "exit status " + strconv.Itoa(s.ExitStatus())
+	}
+}
+
+// leave lets go of the process: it is the next host's.
+func (p *process) leave() {
+	if h := p.handle.Load(); h != nil {
+		h.close()
+		p.over()
+	}
 }
 
 // readStdout finds the handshake line, whatever is before it, and passes over
 // all that comes after.
 func (p *process) readStdout(f *os.File) {
 	defer func() { _ = f.Close() }()
+	go func() {
+		select {
+		case <-p.closed: // left while it lives
+			_ = f.SetReadDeadline(time.Now())
+		case <-p.done:
+		}
+	}()
 	found := false
 	p.lines(f, func(line []byte) {
 		if !found && isHandshake(line) {
@@ -231,12 +275,51 @@ func isHandshake(line []byte) bool {
 	return err1 == nil && err2 == nil && (parts[2] == "unix" || parts[2] == "tcp")
 }
 
-func (p *process) readStderr(f *os.File) {
+func (p *process) stderrPath() string { return filepath.Join(p.rec.home, stderrName) }
+
+// Standard error is looked at this often, and begun anew when it is so large.
+const (
+	stderrEvery = 250 * time.Millisecond
+	maxStderr   = 1 << 20
+)
+
+// readStderr logs what the process says, as long as it lives here.
+func (p *process) readStderr() {
+	f, err := os.OpenFile(p.stderrPath(), os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
 	defer func() { _ = f.Close() }()
-	p.lines(f, func(line []byte) {
-		p.stderr.add(line)
-		p.x.host.cfg.Log.Info("executor stderr", "executor", p.x.cmd.Name, "line", string(line))
-	})
+	if !p.child {
+		_, _ = f.Seek(0, io.SeekEnd) // the host before has told that
+	}
+	ticker := time.NewTicker(stderrEvery)
+	defer ticker.Stop()
+	for last := false; !last; {
+		select {
+		case <-ticker.C:
+		case <-p.done:
+			last = true
+		case <-p.closed:
+			return
+		}
+		at, _ := f.Seek(0, io.SeekCurrent)
+		info, err := f.Stat()
+		if err != nil {
+			return
+		}
+		if info.Size() < at {
+			_, _ = f.Seek(0, io.SeekStart) // it was begun anew
+		} else if info.Size() == at {
+			continue
+		}
+		p.lines(f, func(line []byte) {
+			p.x.host.cfg.Log.Info("executor stderr", "executor", p.rec.Name, "line", string(line))
+		})
+		if info.Size() > maxStderr {
+			_ = f.Truncate(0)
+		}
+	}
 }
 
 // lines calls fn for each line, long ones in pieces of 4 KiB.
@@ -257,10 +340,10 @@ func (p *process) terminate() {
 	p.signal(unix.SIGTERM)
 }
 
-// signal sends to the process while it is surely ours.
+// signal sends to the process, and never to another one.
 func (p *process) signal(sig syscall.Signal) {
-	if proc := p.proc.Load(); proc != nil {
-		_ = proc.Signal(sig)
+	if h := p.handle.Load(); h != nil {
+		h.signal(sig)
 	}
 }
 
@@ -280,12 +363,12 @@ func (p *process) end(limit time.Duration) {
 	}
 }
 
-func (p *process) started() bool { return p.proc.Load() != nil }
+func (p *process) started() bool { return p.handle.Load() != nil }
 
 // pid returns the process's id, 0 before it is started.
 func (p *process) pid() int {
-	if proc := p.proc.Load(); proc != nil {
-		return proc.Pid
+	if h := p.handle.Load(); h != nil {
+		return h.pid
 	}
 	return 0
 }
@@ -301,20 +384,30 @@ func (p *process) exitText() string {
 	}
 }
 
-func (p *process) stderrTail() string { return p.stderr.text() }
-
-// cleanUp removes the process's folder.
-func (p *process) cleanUp() {
-	if p.dir != "" {
-		_ = os.RemoveAll(p.dir)
+// stderrTail returns the last of what the process said.
+func (p *process) stderrTail() string {
+	b, err := os.ReadFile(p.stderrPath())
+	if err != nil {
+		return ""
 	}
+	return strings.ToValidUTF8(string(b[max(0, len(b)-maxStderrTail):]), "\uFFFD")
 }
+
+const maxStderrTail = 2048
 
 // The rest of runner.Runner. Wait returns when the process is gone; the
 // process's own standard error is not go-plugin's to read.
 
 // Wait implements runner.Runner.
-func (p *process) Wait(context.Context) error { <-p.done; return nil }
+func (p *process) Wait(context.Context) error { p.over(); return nil }
+
+// over waits until the process is gone or left.
+func (p *process) over() {
+	select {
+	case <-p.done:
+	case <-p.closed:
+	}
+}
 
 // Kill implements runner.Runner. It is called when the start has failed: the
 // process has exited, or its time was over.
@@ -351,27 +444,4 @@ func (p *process) PluginToHost(network, addr string) (string, string, error) {
 // HostToPlugin implements runner.Runner.
 func (p *process) HostToPlugin(network, addr string) (string, string, error) {
 	return network, addr, nil
-}
-
-// tailBuffer keeps the last lines of standard error for the log of a crash.
-type tailBuffer struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-const maxStderrTail = 2048
-
-func (t *tailBuffer) add(line []byte) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.b = append(append(t.b, line...), '\n')
-	if over := len(t.b) - maxStderrTail; over > 0 {
-		t.b = append(t.b[:0], t.b[over:]...)
-	}
-}
-
-func (t *tailBuffer) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.ToValidUTF8(string(t.b), "\uFFFD")
 }

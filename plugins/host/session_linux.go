@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	pb "github.com/axctl/ax/plugins/proto"
 	"golang.org/x/sys/unix"
 )
 
@@ -23,43 +24,27 @@ func adoptOrphans() error {
 	return nil
 }
 
-// clearSession kills all processes of the session of a dead, not yet reaped
-// leader, and orphans of ours that detached themselves but still carry one of
-// the batch numbers in their environment. It returns how many were left.
-func clearSession(leader int, batches map[string]bool) int {
-	deadline := time.Now().Add(sessionLimit)
-	self := os.Getpid()
-	for {
-		left := 0
-		for _, s := range processes() {
-			if s.pid == leader || s.session != leader && (s.parent != self || !marked(s.pid, batches)) {
-				continue
-			}
-			if s.zombie {
-				if s.parent == self {
-					_, _ = unix.Wait4(s.pid, nil, unix.WNOHANG, nil)
-				}
-				continue
-			}
-			left++
-			_ = unix.Kill(s.pid, unix.SIGKILL)
-		}
-		if left == 0 || time.Now().After(deadline) {
-			return left
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+// clearing says which processes must go. All of it may be empty.
+type clearing struct {
+	// leader is an executor that has exited; all in its session go, but for
+	// itself. Its number is that of its session as long as the session has
+	// members; that it is nobody else's is seen by start.
+	leader int
+	start  uint64
+	// batches are numbers of attempts; processes that carry one go, unless they
+	// are under a living executor.
+	batches map[string]bool
+	dir     string // the host's folder
+	// executors makes the executors of dir go, with all of their sessions, unless
+	// they live under this process or are spared.
+	executors bool
+	// spared are executors that live on, by pid.
+	spared func() map[int]uint64
 }
 
-// dirKey is the variable that says whose executor a process is: the value is
-// the host's own folder.
-const dirKey = "AX_EXECUTOR_DIR"
-
-// clearLeft kills the executors that a dead host with the same folder left,
-// all of their sessions, and the processes that carry one of the batch numbers.
-// Those under an executor of another folder are a living host's, which works on
-// a copy of the store, and are let be. It returns how many were left.
-func clearLeft(dir string, batches map[string]bool) int {
+// run kills until nothing is left, and returns how many there still were when
+// its time was over.
+func (c clearing) run() int {
 	deadline := time.Now().Add(sessionLimit)
 	sessions := map[int]bool{}
 	for {
@@ -68,20 +53,24 @@ func clearLeft(dir string, batches map[string]bool) int {
 		for _, s := range processes() {
 			all[s.pid] = s
 		}
+		spared := map[int]uint64{}
+		if c.spared != nil {
+			spared = c.spared()
+		}
+		reused := all[c.leader].pid != 0 && all[c.leader].start != c.start
 		for _, s := range all {
-			if s.zombie || own(s, all) {
-				continue
+			inside := c.leader != 0 && !reused && s.session == c.leader && s.pid != c.leader
+			if inside && s.zombie && s.parent == os.Getpid() {
+				_, _ = unix.Wait4(s.pid, nil, unix.WNOHANG, nil)
 			}
-			of, executor := variable(s.pid, dirKey)
-			switch batch, marked := variable(s.pid, "AX_BATCH_NO"); {
-			case executor && of == dir:
-				sessions[s.session] = true
-			case sessions[s.session]:
-			case !marked || !batches[batch] || served(s, all, dir):
+			if s.zombie || !inside && !c.outside(s, all, spared, sessions) {
 				continue
 			}
 			left++
-			_ = unix.Kill(s.pid, unix.SIGKILL)
+			if h, err := openHandle(s.pid, s.start); err == nil {
+				h.signal(unix.SIGKILL)
+				h.close()
+			}
 		}
 		if left == 0 || time.Now().After(deadline) {
 			return left
@@ -90,23 +79,35 @@ func clearLeft(dir string, batches map[string]bool) int {
 	}
 }
 
-// own reports whether a process is this one or under it.
-func own(s stat, all map[int]stat) bool {
-	return ancestor(s, all, func(pid int) bool { return pid == os.Getpid() })
-}
-
-// served reports whether a process is under an executor of another folder.
-func served(s stat, all map[int]stat, dir string) bool {
-	return ancestor(s, all, func(pid int) bool {
-		of, executor := variable(pid, dirKey)
-		return executor && of != dir
+// outside decides on a process that is not in the leader's session. It adds to
+// sessions those of executors that must go.
+func (c clearing) outside(s stat, all map[int]stat, spared map[int]uint64, sessions map[int]bool) bool {
+	if ancestor(s, all, func(p stat) bool { return spared[p.pid] == p.start && p.start != 0 }) {
+		return false
+	}
+	if c.executors && !ancestor(s, all, func(p stat) bool { return p.pid == os.Getpid() }) {
+		if of, executor := variable(s.pid, pb.DirKey); executor && of == c.dir {
+			sessions[s.session] = true
+			return true
+		}
+		if sessions[s.session] {
+			return true
+		}
+	}
+	if len(c.batches) == 0 || s.pid == os.Getpid() {
+		return false
+	}
+	batch, marked := variable(s.pid, "AX_BATCH_NO")
+	return marked && c.batches[batch] && !ancestor(s, all, func(p stat) bool {
+		of, executor := variable(p.pid, pb.DirKey)
+		return executor && of != c.dir
 	})
 }
 
 // ancestor reports whether is holds for a process or one that it is under.
-func ancestor(s stat, all map[int]stat, is func(pid int) bool) bool {
+func ancestor(s stat, all map[int]stat, is func(stat) bool) bool {
 	for range len(all) { // the processes were not read at one instant
-		if is(s.pid) {
+		if is(s) {
 			return true
 		}
 		above, ok := all[s.parent]
@@ -121,7 +122,8 @@ func ancestor(s stat, all map[int]stat, is func(pid int) bool) bool {
 // stat is what /proc says of a process.
 type stat struct {
 	pid, parent, session int
-	zombie               bool
+	start                uint64 // in clock ticks since the kernel's start
+	zombie, stopped      bool
 }
 
 func processes() []stat {
@@ -144,29 +146,21 @@ func processes() []stat {
 
 // readStat reads a process's entry; ok is false when it is gone. The name in
 // parentheses may hold anything, so fields count from the last one: state,
-// parent, group, session.
+// parent, group, session, and the start is the 20th.
 func readStat(pid int) (s stat, ok bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return s, false
 	}
 	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(f) < 4 {
+	if len(f) < 20 {
 		return s, false
 	}
-	s = stat{pid: pid, zombie: f[0][0] == 'Z' || f[0][0] == 'X'}
+	s = stat{pid: pid, zombie: f[0][0] == 'Z' || f[0][0] == 'X', stopped: f[0][0] == 'T'}
 	s.parent, _ = strconv.Atoi(string(f[1]))
 	s.session, _ = strconv.Atoi(string(f[3]))
+	s.start, _ = strconv.ParseUint(string(f[19]), 10, 64)
 	return s, true
-}
-
-// marked reports whether a process's environment names one of the batches.
-func marked(pid int, batches map[string]bool) bool {
-	if len(batches) == 0 {
-		return false
-	}
-	batch, ok := variable(pid, "AX_BATCH_NO")
-	return ok && batches[batch]
 }
 
 // variable returns a variable of the environment that a process began with.

@@ -16,8 +16,8 @@ type attempt struct {
 	ref       ax.Ref
 	job       ax.Job
 	kind      ax.InstanceKind
-	late      bool // it was a backlog
-	version   *ax.TaskVersion
+	late      bool            // it was a backlog
+	version   *ax.TaskVersion // nil: it is not to be found
 	handedMs  int64
 	startedMs int64
 	stoppedMs int64
@@ -185,10 +185,11 @@ func (d *Dispatcher) judge(a *attempt, r ax.Report, now int64) {
 }
 
 func (d *Dispatcher) subject(a *attempt) subject {
-	return subject{
-		ref: a.ref, attempt: a.job.Attempt, spec: &a.version.Spec,
-		startedMs: a.startedMs, cancelBy: a.cancelBy,
+	s := subject{ref: a.ref, attempt: a.job.Attempt, startedMs: a.startedMs, cancelBy: a.cancelBy}
+	if a.version != nil {
+		s.spec = &a.version.Spec
 	}
+	return s
 }
 
 func (d *Dispatcher) tell(a *attempt, e ax.Ending) {

@@ -55,7 +55,12 @@ func (h *host) setAway(away bool) {
 	h.away = away
 }
 
-func (h *host) ClearLeft([]string) int { return 0 }
+// Recover says that nothing of the jobs is left.
+func (h *host) Recover(jobs []ax.Job) {
+	for _, j := range jobs {
+		h.reports <- []ax.Report{{BatchNo: j.BatchNo, Kind: ax.ReportLost, Error: "axd and its executor ended while it ran"}}
+	}
+}
 
 func (h *host) Dispatch(jobs []ax.Job) {
 	h.mu.Lock()

@@ -173,19 +173,6 @@ func TestAnyReportIsMadeFit(t *testing.T) {
 	})
 }
 
-func TestLastWords(t *testing.T) {
-	t.Parallel()
-	ends := lastWords([]ax.Report{
-		{BatchNo: "a", Kind: ax.ReportEnded, Status: ax.StatusTimeout},
-		{BatchNo: "b", Kind: ax.ReportStopped, StoppedMs: 3},
-		{BatchNo: "a", Kind: ax.ReportEnded, Status: ax.StatusSuccess, StoppedMs: 7},
-		{BatchNo: "c", Kind: ax.ReportEnded, Status: ax.StatusSuccess},
-	})
-	if len(ends) != 2 || ends["a"].Status != ax.StatusTimeout || ends["a"].StoppedMs != 7 || ends["c"].StoppedMs != 0 {
-		t.Errorf("got %+v", ends)
-	}
-}
-
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	size := Places(map[string]int{"one": 1}, 2)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/failpoint"
@@ -80,11 +81,7 @@ func (d *Dispatcher) cancel(intents []ax.CancelIntent) {
 			continue
 		}
 		a.cancelBy = c.By
-		detail := "asked for by " + c.By
-		if c.Replaced {
-			detail = "a newer firing takes its place"
-		}
-		orders = append(orders, ax.CancelOrder{BatchNo: a.job.BatchNo, Class: ax.ClassCancelled, Detail: detail})
+		orders = append(orders, cancelOrder(a, c.Replaced))
 		d.armOverdue(a, now)
 	}
 	if len(orders) > 0 {
@@ -92,6 +89,16 @@ func (d *Dispatcher) cancel(intents []ax.CancelIntent) {
 		d.cfg.Executors.Cancel(orders)
 		failpoint.Hit(failpoint.Ordered)
 	}
+}
+
+// cancelOrder asks to stop an attempt that somebody, or the overlap rule, wants
+// cancelled.
+func cancelOrder(a *attempt, replaced bool) ax.CancelOrder {
+	detail := "asked for by " + a.cancelBy
+	if replaced {
+		detail = "a newer firing takes its place"
+	}
+	return ax.CancelOrder{BatchNo: a.job.BatchNo, Class: ax.ClassCancelled, Detail: detail}
 }
 
 // reconcile compares the host's dispatched rows with the attempts in memory. A
@@ -155,10 +162,11 @@ func (d *Dispatcher) adopt(row ax.Instance, v *ax.TaskVersion) {
 	}, row.Kind, v)
 }
 
-// Recover settles what an earlier boot of this host left, under its name or a
-// former one: attempts whose end is in the journal get it, the others are lost,
-// since their executors end with axd: what is left of them is killed first. It
-// is called before Run and before anything is claimed.
+// Recover takes over what earlier boots of this host left, under its name or a
+// former one. Executors outlive axd: an attempt goes on as one that runs, with
+// what its row and the journal know of it, until the executors tell its end, or
+// that it is lost. It is called before Run and before anything is claimed, and
+// waits for no executor.
 func (d *Dispatcher) Recover(ctx context.Context) error {
 	var rows []ax.Instance
 	for _, host := range append([]string{d.cfg.Host}, d.cfg.Former...) {
@@ -173,77 +181,66 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 		return err
 	}
 	failpoint.Hit(failpoint.RecoverRead)
-	d.clearLeft(rows)
-	failpoint.Hit(failpoint.RecoverClear)
-	ends := lastWords(d.cfg.Left)
-	now := d.nowMs()
-	for len(rows) > 0 {
-		n := min(len(rows), maxBatch)
-		var batch []ending
-		for _, row := range rows[:n] {
-			r, ok := ends[ax.BatchNo(d.cfg.Incarnation, row.ID, row.Attempt)]
-			if !ok {
-				r = ax.Report{Kind: ax.ReportLost, Error: "axd ended while it ran"}
-			}
-			batch = append(batch, ending{Ending: d.inherit(row, clean(r, now), now)})
-		}
-		for i, got := range d.write(ctx, batch) {
-			if got == nil {
-				d.stuck = append(d.stuck, batch[i])
-				continue
-			}
-			d.tellInherited(rows[i], batch[i].Ending, *got)
-		}
-		rows = rows[n:]
-		failpoint.Hit(failpoint.RecoverEnd)
+	said := map[string][]ax.Report{}
+	for _, r := range d.cfg.Left {
+		said[r.BatchNo] = append(said[r.BatchNo], r)
 	}
-	if err := ctx.Err(); err != nil || len(d.stuck) > 0 {
-		return err // the journal may be needed again
+	now := d.nowMs()
+	d.awakeSince = time.Now() // what was reported meanwhile has yet to be read
+	jobs := make([]ax.Job, 0, len(rows))
+	var orders []ax.CancelOrder
+	for _, row := range rows {
+		a := d.inherit(row, now)
+		jobs = append(jobs, a.job)
+		if a.cancelBy != "" && !a.told {
+			orders = append(orders, cancelOrder(a, a.cancelBy == ax.CancelByOverlap))
+		}
+		for _, r := range said[a.job.BatchNo] {
+			a.reported = a.reported || r.Kind != ax.ReportStopped
+			a.kept = append(a.kept, r)
+			d.kept++
+			d.judge(a, clean(r, now), now)
+		}
+	}
+	failpoint.Hit(failpoint.RecoverTaken)
+	d.cfg.Executors.Recover(jobs)
+	if len(orders) > 0 {
+		d.cfg.Executors.Cancel(orders)
+	}
+	failpoint.Hit(failpoint.RecoverAsked)
+	if d.kept > 0 {
+		return nil
 	}
 	failpoint.Hit(failpoint.RecoverReset)
 	return d.cfg.Journal.Reset()
 }
 
-// clearLeft makes sure that nothing of the rows' attempts runs any more, so that
-// none is at work when its next one begins.
-func (d *Dispatcher) clearLeft(rows []ax.Instance) {
-	if len(rows) == 0 {
-		return
-	}
-	batchNos := make([]string, len(rows))
-	for i, row := range rows {
-		batchNos[i] = ax.BatchNo(d.cfg.Incarnation, row.ID, row.Attempt)
-	}
-	if left := d.cfg.Executors.ClearLeft(batchNos); left > 0 {
-		d.cfg.Log.Error("processes that an earlier axd left could not be killed", "processes", left)
-	}
-}
-
-// inherit says what is to be written for a row of an earlier boot.
-func (d *Dispatcher) inherit(row ax.Instance, r ax.Report, now int64) ax.Ending {
-	if row.Status.Final() {
-		return stopped(row.Ref, row.Attempt, now, now)
-	}
-	if r.StoppedMs == 0 {
-		r.StoppedMs = now
-	}
-	s := subject{ref: row.Ref, attempt: row.Attempt, startedMs: row.StartedMs, cancelBy: row.CancelBy}
-	if v := d.versions[ax.VersionKey{ObjectID: row.TaskID, Version: row.Version}]; v != nil {
-		s.spec = &v.Spec
-	}
-	e, _ := conclude(s, r, now)
-	return e
-}
-
-func (d *Dispatcher) tellInherited(row ax.Instance, e ax.Ending, got ax.Ended) {
+// inherit makes an attempt of a row that an earlier boot left.
+func (d *Dispatcher) inherit(row ax.Instance, now int64) *attempt {
 	v := d.versions[ax.VersionKey{ObjectID: row.TaskID, Version: row.Version}]
-	if e.Status == "" || got.Late || v == nil {
-		return
+	h := ax.Handover{Ref: row.Ref, Attempt: row.Attempt, AtMs: row.HandedMs}
+	a := &attempt{
+		ref: row.Ref, kind: row.Kind, version: v, late: true, // its lateness is known, or of an axd that is gone
+		handedMs: row.HandedMs, startedMs: row.StartedMs, cancelBy: row.CancelBy, quiet: true,
 	}
-	if got.Status != ax.StatusPending {
-		e.Status = got.Status
+	if v != nil {
+		a.job = d.job(h, v)
+	} else { // told as absent; it cannot be tried again
+		a.job = ax.Job{BatchNo: ax.BatchNo(d.cfg.Incarnation, row.ID, row.Attempt), InstanceID: row.ID, Attempt: row.Attempt, Handler: row.Executor}
 	}
-	d.tellEnded(d.job(ax.Handover{Ref: row.Ref, Attempt: row.Attempt}, v), e)
+	d.running[row.ID] = a
+	d.task(row.TaskID).active++
+	d.places.occupy(a.job.Handler)
+	switch {
+	case row.Status.Final():
+		a.told, a.reported = true, true
+		a.end = &ax.Report{BatchNo: a.job.BatchNo, Kind: ax.ReportEnded, Status: row.Status, StartedMs: row.StartedMs, EndedMs: row.EndedMs}
+	case a.cancelBy != "":
+		d.armOverdue(a, now)
+	case a.startedMs != 0 && a.job.Timeout > 0:
+		d.armOverdue(a, a.startedMs+int64(a.job.Timeout))
+	}
+	return a
 }
 
 func (d *Dispatcher) readVersionsOf(ctx context.Context, rows []ax.Instance) error {
@@ -261,24 +258,4 @@ func (d *Dispatcher) readVersionsOf(ctx context.Context, rows []ax.Instance) err
 		}
 	}
 	return nil
-}
-
-// lastWords returns the end of each attempt in a journal: the first end that was
-// reported, stopped when anything said so.
-func lastWords(rs []ax.Report) map[string]ax.Report {
-	ends := map[string]ax.Report{}
-	stops := map[string]int64{}
-	for _, r := range rs {
-		if r.StoppedMs != 0 && stops[r.BatchNo] == 0 {
-			stops[r.BatchNo] = r.StoppedMs
-		}
-		if _, ok := ends[r.BatchNo]; !ok && r.Kind != ax.ReportStopped {
-			ends[r.BatchNo] = r
-		}
-	}
-	for b, r := range ends {
-		r.StoppedMs = stops[b]
-		ends[b] = r
-	}
-	return ends
 }

@@ -50,8 +50,12 @@ type Config struct {
 	// instances of each task are kept whatever their age; defaults retention's.
 	Retain     time.Duration
 	RetainLast int
-	// Grace is how long a drain waits for running attempts; default DefaultGrace.
+	// Grace is how long a drain waits for running attempts before it leaves them
+	// to the next axd; default DefaultGrace.
 	Grace time.Duration
+	// Last says that no other axd comes after this one: what runs when the grace
+	// is over is stopped.
+	Last bool
 	// Executors are the processes that run handlers; default: the built-in
 	// ones, served by this very program.
 	Executors []host.Command
@@ -60,8 +64,9 @@ type Config struct {
 	OnEvent   func(runtime.Event) // told of each start and end; must not block
 }
 
-// DefaultGrace is how long a drain waits for running attempts.
-const DefaultGrace = 30 * time.Second
+// DefaultGrace is how long a drain waits for running attempts: the short ones
+// end, and a restart is not held up by the long ones, which go on anyway.
+const DefaultGrace = 5 * time.Second
 
 // leaveWithin bounds the last write: the store may be locked by somebody who
 // does not let go.
@@ -198,13 +203,13 @@ func (d *Daemon) wire() error {
 			return fmt.Errorf("find own program: %w", err)
 		}
 		for _, name := range handlers {
-			executors = append(executors, host.Command{Name: name, Path: self, Args: []string{"executor", name}})
+			executors = append(executors, host.Command{Name: name, Path: self, Own: true, Args: []string{"executor", name}})
 		}
 	}
 	d.executor = host.New(host.Config{
 		Executors: executors, Dir: d.socketDir(), Host: d.cfg.Name, Boot: boot,
-		Output: newOutput(writer, log.With("component", "output")).write,
-		Log:    log.With("component", "executors"), Now: d.cfg.Now, Registerer: reg,
+		Output: newOutput(writer, log.With("component", "output")).write, Logged: d.logged,
+		Log: log.With("component", "executors"), Now: d.cfg.Now, Registerer: reg,
 	})
 	var former []string
 	for _, h := range d.former {
@@ -252,10 +257,20 @@ func (d *Daemon) Addr() string {
 // Store returns the daemon's store, open until Close.
 func (d *Daemon) Store() store.Store { return d.store }
 
+// logged returns the last number of an attempt's output that is in the log.
+func (d *Daemon) logged(instance int64, attempt int) uint64 {
+	seq, err := logs.NewReader(d.cfg.DataDir).Last(instance, attempt)
+	if err != nil {
+		d.cfg.Log.Warn("the log cannot be read: output may be in it twice", "instance", instance, "error", err)
+	}
+	return seq
+}
+
 // Run works until drain ends, then claims nothing more, gives running attempts
-// the grace time to end, and returns. When ctx ends it stops at once: attempts
-// still running are stopped with their processes, and what becomes of them is
-// decided by the next start.
+// the grace time to end, and returns; those that still run go on in their
+// executors, and the next axd takes them over. So they do when it returns for
+// an error. When ctx ends it stops at once: attempts still running are stopped
+// with their processes, and what becomes of them is decided by the next start.
 func (d *Daemon) Run(ctx, drain context.Context) error {
 	joined := d.join(ctx)
 	later := errors.Is(joined, ax.ErrUnavailable)
@@ -267,19 +282,28 @@ func (d *Daemon) Run(ctx, drain context.Context) error {
 	work, stop := context.WithCancel(ctx)
 	defer stop()
 	group, gctx := errgroup.WithContext(work)
-	group.Go(func() error { return d.executor.Run(gctx) })
-	group.Go(func() error {
+	part := func(run func(context.Context) error) {
+		group.Go(func() error {
+			err := run(gctx)
+			if err != nil && gctx.Err() == nil {
+				d.executor.Leave()
+			}
+			return err
+		})
+	}
+	part(d.executor.Run)
+	part(func(ctx context.Context) error {
 		defer stop() // the engine is what the rest is there for
-		return d.engine.Run(gctx)
+		return d.engine.Run(ctx)
 	})
-	group.Go(func() error { return d.pruner.Run(gctx) })
-	group.Go(func() error { return d.keeper.Run(gctx) })
+	part(d.pruner.Run)
+	part(d.keeper.Run)
 	if later {
 		d.cfg.Log.Warn("the store cannot be written; this start is recorded as soon as it can", "error", joined)
 		group.Go(func() error { d.joinLater(gctx); return nil })
 	}
 	if d.server != nil {
-		group.Go(func() error { return d.server.Run(gctx) })
+		part(d.server.Run)
 	}
 	group.Go(func() error {
 		select {
@@ -354,7 +378,13 @@ func (d *Daemon) drain(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-grace.C:
-		d.cfg.Log.Warn("stopping attempts that are still running", "running", d.engine.Stats().Running)
+		running := d.engine.Stats().Running
+		if d.cfg.Last {
+			d.cfg.Log.Warn("stopping attempts that are still running", "running", running)
+			return
+		}
+		d.cfg.Log.Info("leaving running attempts to the next axd; without one they are stopped after 5 minutes", "running", running)
+		d.executor.Leave()
 	}
 }
 
@@ -366,7 +396,8 @@ func (d *Daemon) health(started time.Time) server.Health {
 	}
 	return server.Health{
 		OK: s.Ready && s.StoreError == "", Problem: problem, Host: d.cfg.Name, Version: d.cfg.Version,
-		UptimeMs: d.cfg.Now().Sub(started).Milliseconds(), LagMs: s.LagMs, Running: s.Running, Waiting: s.Waiting,
+		Quarantined: d.executor.Quarantined(),
+		UptimeMs:    d.cfg.Now().Sub(started).Milliseconds(), LagMs: s.LagMs, Running: s.Running, Waiting: s.Waiting,
 	}
 }
 

@@ -48,7 +48,7 @@ func (o *output) write(chunks []host.OutputChunk) {
 		})
 	}
 	for _, c := range chunks {
-		batch = append(batch, logs.Chunk{Instance: c.Instance, Attempt: c.Attempt, Stream: stream(c.Stream), AtMs: c.AtMs, Data: c.Data})
+		batch = append(batch, logs.Chunk{Instance: c.Instance, Attempt: c.Attempt, Stream: stream(c.Stream), AtMs: c.AtMs, Data: c.Data, Seq: c.Seq})
 	}
 	if err := o.w.Append(batch); err != nil {
 		if len(o.missed) == 0 {

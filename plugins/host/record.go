@@ -1,0 +1,114 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	pb "github.com/axctl/ax/plugins/proto"
+	"google.golang.org/protobuf/proto"
+)
+
+// record is what the data folder has of an executor's process: all that the
+// next host needs to know it again. It is written before the process can get
+// work, to a folder of its own, where its standard error and its last words are
+// too.
+type record struct {
+	Name      string `json:"name"` // of the executor
+	PID       int    `json:"pid"`
+	Start     uint64 `json:"start"` // of the process, in ticks since the kernel's start
+	Kernel    string `json:"kernel"`
+	Socket    string `json:"socket"`
+	SocketDir string `json:"socket_dir"`
+	Secret    string `json:"secret"`
+	SHA256    string `json:"sha256"` // of its program
+	Path      string `json:"path"`
+
+	home string // the folder
+}
+
+// Names in an executor's folder.
+const (
+	recordName = "executor.json"
+	stderrName = "stderr"
+	homePrefix = "x-" // of the folders' own names
+)
+
+func (r record) write() error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(r.home, recordName), b)
+}
+
+// writeFile replaces a file, whole or not at all.
+func writeFile(path string, b []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// readRecords reads the records in a host's folder. A folder without a whole one
+// is of a process that never got work.
+func readRecords(dir string) []record {
+	homes, _ := filepath.Glob(filepath.Join(dir, homePrefix+"*"))
+	var rs []record
+	for _, home := range homes {
+		b, err := os.ReadFile(filepath.Join(home, recordName))
+		r := record{home: home}
+		if err == nil {
+			err = json.Unmarshal(b, &r)
+		}
+		if err == nil && r.PID > 0 {
+			rs = append(rs, r)
+		}
+	}
+	return rs
+}
+
+// lastWords reads what a process that is gone has left, nil when that is
+// nothing or no whole message.
+func (r record) lastWords() *pb.Up {
+	b, err := os.ReadFile(filepath.Join(r.home, pb.LastWords))
+	var up pb.Up
+	if err != nil || proto.Unmarshal(b, &up) != nil {
+		return nil
+	}
+	return &up
+}
+
+func (r record) remove() {
+	_ = os.RemoveAll(r.home)
+	if r.SocketDir != "" {
+		_ = os.RemoveAll(r.SocketDir)
+	}
+}
+
+// nextEpoch counts the starts of hosts in a folder.
+func nextEpoch(dir string) (uint64, error) {
+	path := filepath.Join(dir, "epoch")
+	b, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	n, _ := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+	n++
+	return n, writeFile(path, strconv.AppendUint(nil, n, 10))
+}
+
+// kernelBoot identifies this start of the kernel: pids of another mean nothing.
+func kernelBoot() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b))
+}
