@@ -56,6 +56,12 @@ func (x *executor) find(ctx context.Context, r record) {
 	x.host.mu.Unlock()
 	x.links.Go(func() {
 		l.run(ctx)
+		select {
+		case <-l.idle:
+			x.host.cfg.Log.Info("executor of an earlier program or axd has finished what it had", "executor", x.cmd.Name, "pid", r.PID)
+			return
+		default:
+		}
 		if ctx.Err() == nil && l.err != nil {
 			x.host.cfg.Log.Error("executor of an earlier axd ended", "executor", x.cmd.Name, "error", l.err, "stderr", l.tail)
 		}
