@@ -194,6 +194,7 @@ type TaskVersion struct {
 type Claims interface {
 	Specs
 	Rewinds
+	Clocks
 	// DueTasks returns the tasks that can fire (enabled, not held, not
 	// deleted) and whose next_fire_time is at or before untilMs, soonest
 	// first, at most limit, starting after the cursor (zero: from the start).

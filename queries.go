@@ -36,6 +36,7 @@ type StoreInfo struct {
 	Serial        int64
 	CreatedMs     int64
 	TZData        string // of the axd or axctl that wrote last
+	Clock         ClockMark
 }
 
 // VersionRow is one version of an object with the revision that wrote it.

@@ -47,8 +47,15 @@ type Config struct {
 	Poll    time.Duration // how often other processes' commits are looked for, 250ms
 	Horizon time.Duration // how far ahead the wheel holds tasks, 5m
 
-	Now        func() time.Time // time.Now
-	Log        *slog.Logger     // discards
+	Now func() time.Time // time.Now
+	// Elapsed is a clock that nobody sets and that goes on while the machine
+	// sleeps, and Kernel names its start. Default: a monotonic clock from New on.
+	Elapsed func() time.Duration
+	Kernel  string
+	// Synced says whether a time server keeps the wall clock right; nil: nobody
+	// knows.
+	Synced     func() bool
+	Log        *slog.Logger // discards
 	Registerer prometheus.Registerer
 	// OnEvent is told of every firing's start, end and skip, from several
 	// goroutines; it must be quick.
@@ -96,7 +103,10 @@ type Stats struct {
 	Waiting      int   // pending instances in memory
 	LagMs        int64 // how far past its instant the oldest unclaimed slot in memory is
 	JournalBytes int64
-	Ready        bool   // what an earlier boot left is taken over and claims have begun
+	Ready        bool // what an earlier boot left is taken over and claims have begun
+	// ClockDoubted: nothing is claimed, since the clock was set and is not
+	// confirmed yet.
+	ClockDoubted bool
 	StoreError   string // of a store call that is being tried again; "" when none is
 }
 
@@ -131,7 +141,10 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	made := time.Now()
+	if cfg.Elapsed == nil {
+		made := time.Now()
+		cfg.Elapsed, cfg.Kernel = func() time.Duration { return time.Since(made) }, ""
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -161,7 +174,7 @@ func New(cfg Config) (*Engine, error) {
 		Places: e.dispatcher,
 		Host:   cfg.Host, Boot: cfg.Boot,
 		Tick: cfg.Tick, Scan: cfg.Scan, Horizon: cfg.Horizon,
-		Now: cfg.Now, Elapsed: func() time.Duration { return time.Since(made) },
+		Now: cfg.Now, Elapsed: cfg.Elapsed, Kernel: cfg.Kernel, Synced: cfg.Synced,
 		Log: parts.With("component", "claim"), Registerer: cfg.Registerer,
 		OnSkipped: e.onSkipped,
 	})
@@ -236,7 +249,7 @@ func (e *Engine) Stats() Stats {
 		Claimed: c.Claimed, Skipped: c.Skipped,
 		Started: d.Started, Ended: d.Ended, Lost: d.Lost,
 		Running: d.Running, Waiting: d.Waiting, JournalBytes: d.JournalBytes,
-		Ready: e.ready.Load(), StoreError: e.outage.String(),
+		Ready: e.ready.Load(), ClockDoubted: c.ClockDoubted, StoreError: e.outage.String(),
 	}
 	if c.OldestMs > 0 {
 		s.LagMs = max(0, e.cfg.Now().UnixMilli()-c.OldestMs)

@@ -116,6 +116,10 @@ func (p patientClaims) ScheduledTasks(ctx context.Context, afterID int64, limit 
 	return retry(ctx, p.outage, "read tasks", func() ([]ax.ScheduledTask, error) { return p.Claims.ScheduledTasks(ctx, afterID, limit) })
 }
 
+func (p patientClaims) ClockMark(ctx context.Context) (ax.ClockMark, error) {
+	return retry(ctx, p.outage, "read the clock's mark", func() (ax.ClockMark, error) { return p.Claims.ClockMark(ctx) })
+}
+
 // Rewind may be repeated: a row that was set back is not as expected.
 func (p patientClaims) Rewind(ctx context.Context, rs []ax.Rewind) ([]bool, error) {
 	return retry(ctx, p.outage, "set tasks back", func() ([]bool, error) { return p.Claims.Rewind(ctx, rs) })

@@ -20,7 +20,7 @@ import (
 // when OK and 503 otherwise.
 type Health struct {
 	OK bool `json:"ok"`
-	// Problem is one line for an operator, empty when OK.
+	// Problem is one line for an operator; with OK it is one that passes.
 	Problem string `json:"problem,omitempty"`
 	Host    string `json:"host"`
 	Version string `json:"version"`

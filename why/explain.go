@@ -78,8 +78,11 @@ func (e *explainer) now() {
 		e.coming()
 	}
 	alive := e.daemon()
-	if alive && e.offers(e.current.spec.Handler.Name) {
-		e.pooled()
+	if alive {
+		if e.offers(e.current.spec.Handler.Name) {
+			e.pooled()
+		}
+		e.clock()
 	}
 	if next := e.Object.Row.NextMs; scheduled && enabled && free && next != 0 {
 		e.due(next)
@@ -415,6 +418,30 @@ func (e *explainer) daemon() bool {
 		})
 	}
 	return false
+}
+
+// clock asks whether axd believes the clock of this machine.
+func (e *explainer) clock() {
+	const question = "Does axd believe the clock?"
+	step := rules.ClockStep(e.Mark, e.Clock)
+	switch {
+	case e.Clock == ax.ClockMark{} || e.Mark == ax.ClockMark{}:
+		e.unknown(question, "not looked at")
+	case step == 0:
+		e.yes(question, "it did at "+e.at(e.Mark.WallMs))
+	default:
+		way := "forward"
+		if step < 0 {
+			way, step = "back", -step
+		}
+		by := ax.Duration(step).Rough()
+		e.no(question, "set "+way+" by "+by, Answer{
+			Code: ClockDoubted,
+			Text: fmt.Sprintf("The clock of this machine was set %s by %s since axd believed it last, when it said %s: axd claims nothing until it is confirmed.",
+				way, by, e.at(e.Mark.WallMs)),
+			Remedy: "axctl doctor tells what the kernel says of its clock; a minute without another step confirms it too",
+		})
+	}
 }
 
 // live returns the hosts whose axd runs.

@@ -33,6 +33,7 @@ const (
 	NextDiffers  Code = "next_differs"   // next_fire_time is not what the schedule says
 	DaemonDown   Code = "axd_down"       // no axd runs on the store
 	DaemonApart  Code = "axd_apart"      // an axd runs beside the store and has not joined it
+	ClockDoubted Code = "clock_doubted"  // the clock was set, and axd waits until it is confirmed
 	NoHandler    Code = "no_handler"     // the running axd does not offer its handler
 	NoPool       Code = "no_pool"        // the running axd has no pool of the name it chose
 	Unclaimed    Code = "due_unclaimed"  // a slot is due and axd has not claimed it
@@ -78,7 +79,7 @@ const (
 // Codes lists all codes.
 var Codes = []Code{
 	Deleted, Unreadable, NoSchedule, Disabled, Held, Exhausted,
-	NextDiffers, DaemonDown, DaemonApart, NoHandler, NoPool, Unclaimed, Comes,
+	NextDiffers, DaemonDown, DaemonApart, NoHandler, NoPool, ClockDoubted, Unclaimed, Comes,
 	BackOff, Turn, Unstopped, Place, Starting, Running, Handed,
 	Stopping, Orphaned, BeforeBirth, DeletedThen, DisabledThen, NotASlot,
 	BeforeFrom, ClockSkips, ClockRepeats, OtherVersion, HeldThen, Misfired,

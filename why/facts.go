@@ -22,6 +22,8 @@ type Question struct {
 	Zone       *time.Location // to show instants in
 	// Daemon says whether an axd holds the store.
 	Daemon bool
+	// Clock is what the clocks of this machine say now; zero: not asked.
+	Clock ax.ClockMark
 }
 
 // Facts is all that an explanation is made from.
@@ -41,6 +43,8 @@ type Facts struct {
 	After     []ax.InstanceRow
 	Stretches []ax.SkippedStretch
 	Hosts     []ax.Host
+	// Mark is what axd's clocks said when it last believed them.
+	Mark ax.ClockMark
 	// Busy counts the instances at work in the task's pool, of all tasks.
 	Busy int
 }
@@ -64,6 +68,11 @@ func Gather(ctx context.Context, q ax.Queries, about Question) (Facts, error) {
 	if f.Hosts, err = q.Hosts(ctx); err != nil {
 		return f, fmt.Errorf("hosts: %w", err)
 	}
+	info, err := q.Info(ctx)
+	if err != nil {
+		return f, fmt.Errorf("store: %w", err)
+	}
+	f.Mark = info.Clock
 	if err := f.gatherOpen(ctx, q); err != nil {
 		return f, fmt.Errorf("open instances: %w", err)
 	}

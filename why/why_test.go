@@ -144,6 +144,22 @@ var nowCauses = []cause{
 		"Instance 1 waits. No running axd has a pool gpu, which task.a chose: h1 has hot=8, http=64, shell=64.",
 	},
 	{
+		"the clock was set back", func(w *world) {
+			w.apply(task())
+			w.check(w.store.KeepClock(w.t.Context(), ax.ClockMark{WallMs: w.nowMs, ElapsedMs: 500_000, Kernel: "k1"}))
+			w.clock = ax.ClockMark{WallMs: w.nowMs - 7_190_000, ElapsedMs: 510_000, Kernel: "k1"}
+		}, "", why.ClockDoubted,
+		"The clock of this machine was set back by 2 h since axd believed it last, when it said Mon 2026-11-30 11:30 +00:00: axd claims nothing until it is confirmed.",
+	},
+	{
+		"the clock is as it was", func(w *world) {
+			w.apply(task())
+			w.check(w.store.KeepClock(w.t.Context(), ax.ClockMark{WallMs: w.nowMs, ElapsedMs: 500_000, Kernel: "k1"}))
+			w.clock = ax.ClockMark{WallMs: w.nowMs + 60_000, ElapsedMs: 560_000, Kernel: "k1"}
+		}, "", why.Comes,
+		"It fires next at Mon 2026-11-30 12:00 +00:00, in 30 min, by version 1.",
+	},
+	{
 		"due and not claimed", func(w *world) { w.apply(task()); w.at("2026-11-30T12:00:40Z") }, "", why.Unclaimed,
 		"The slot of Mon 2026-11-30 12:00 +00:00 is due for 40 s and axd has not claimed it yet.",
 	},

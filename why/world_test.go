@@ -22,6 +22,7 @@ type world struct {
 	store   *memory.Store
 	nowMs   int64
 	daemon  bool
+	clock   ax.ClockMark // of this machine; zero: not looked at
 	zone    *time.Location
 	applies int
 }
@@ -279,6 +280,7 @@ func (w *world) facts(at string, instance int64) why.Facts {
 	if at != "" {
 		q.AtMs = w.ms(at)
 	}
+	q.Clock = w.clock
 	f, err := why.Gather(context.Background(), w.store, q)
 	w.check(err)
 	return f

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"time"
 
 	"github.com/axctl/ax/cmd/axctl/cli"
+	"github.com/axctl/ax/runtime/clock"
 	"github.com/axctl/ax/store"
 )
 
@@ -42,7 +42,7 @@ func main() {
 
 func open(ctx context.Context, url string, o cli.OpenOptions) (cli.Store, error) {
 	s, err := store.Open(ctx, url, store.Options{
-		Create: o.Create, ReadOnly: o.ReadOnly, BusyTimeout: cli.WriterPatience, Now: time.Now,
+		Create: o.Create, ReadOnly: o.ReadOnly, BusyTimeout: cli.WriterPatience, Now: clock.Now,
 	})
 	if err != nil {
 		return nil, err

@@ -31,8 +31,8 @@ type Places interface {
 	OutcomeUnknown()
 }
 
-// Config is what a Claimer works with; all but Registerer and OnSkipped is
-// required. The store's reads may block while the store is away, but return no
+// Config is what a Claimer works with; all but Registerer, Kernel, Synced
+// and OnSkipped is required. The store's reads may block while the store is away, but return no
 // error then; Claim returns its error, since its outcome is unknown.
 type Config struct {
 	Store  ax.Claims
@@ -42,8 +42,13 @@ type Config struct {
 
 	Tick, Scan, Horizon time.Duration
 	Now                 func() time.Time
-	// Elapsed is a clock that nobody sets, from any start.
-	Elapsed    func() time.Duration
+	// Elapsed is a clock that nobody sets and that goes on while the machine
+	// sleeps, from any start; Kernel names that start, "" a new one each time.
+	Elapsed func() time.Duration
+	Kernel  string
+	// Synced says whether a time server keeps the wall clock right; nil: nobody
+	// knows. With many hosts it will be the database's clock that speaks.
+	Synced     func() bool
 	Log        *slog.Logger
 	Registerer prometheus.Registerer
 
@@ -82,8 +87,9 @@ type Claimer struct {
 	// quarantined tasks are not claimed while their row stays at this
 	// lock_version.
 	quarantined map[int64]int64
-	lastMs      int64         // of the wall clock, at the last wake
-	elapsed     time.Duration // of the other clock, then
+	lastMs      int64 // of the wall clock, when it was last believed
+	elapsed     int64 // of the other clock, in ms, at the last look
+	clock       clock
 	rewind      rewind
 	failures    int  // claims in a row whose outcome is unknown
 	faulty      bool // reads fail, which is told
@@ -103,9 +109,10 @@ func (t *task) key() ax.VersionKey { return ax.VersionKey{ObjectID: t.TaskID, Ve
 func New(cfg Config) *Claimer {
 	c := &Claimer{
 		cfg: cfg, wake: make(chan struct{}, 1), drain: make(chan struct{}),
-		metrics: newMetrics(cfg.Registerer), versions: newVersions(cfg.Store),
-		quarantined: map[int64]int64{}, elapsed: cfg.Elapsed(), rewind: rewind{under: true},
+		versions:    newVersions(cfg.Store),
+		quarantined: map[int64]int64{}, rewind: rewind{under: true},
 	}
+	c.metrics = newMetrics(cfg.Registerer, &c.stats)
 	c.reset(cfg.Now().UnixMilli())
 	return c
 }
@@ -169,7 +176,13 @@ func (c *Claimer) Drain() {
 // runOnce claims what is due now, live slots first, and reads a page of the scan
 // under way. It returns how long nothing else is to be done.
 func (c *Claimer) runOnce(ctx context.Context) (time.Duration, error) {
-	now := c.readClock()
+	now, believed, err := c.look(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if !believed {
+		return doubtLook, nil
+	}
 	if err := c.scanPage(ctx, now); err != nil {
 		return 0, err
 	}

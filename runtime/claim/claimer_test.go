@@ -92,7 +92,7 @@ func onBench(t *testing.T, body func(b *bench)) {
 		b.c = New(Config{
 			Store: b, Places: b, Host: "h", Boot: "b",
 			Tick: time.Second, Scan: 5 * time.Second, Horizon: 5 * time.Minute,
-			Now: b.now, Elapsed: func() time.Duration { return time.Since(made) }, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Registerer: prometheus.NewRegistry(),
+			Now: b.now, Elapsed: func() time.Duration { return time.Since(made) }, Synced: func() bool { return true }, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Registerer: prometheus.NewRegistry(),
 			OnSkipped: func(_ *ax.TaskVersion, _ ax.Ref, r ax.Reason, n int) { b.skipped[r] += n },
 		})
 		body(b)

@@ -8,10 +8,12 @@ import (
 	"github.com/axctl/ax/runtime/rules"
 )
 
-// Bounds of a step of the clock and of one page of the pass that follows.
+// Spans of the clock's judgement.
 const (
-	stepOver   = 10 * time.Second // a difference above it is a step
 	rewindRows = 500
+	markEvery  = 30 * time.Second // the clock is kept in the store this often
+	doubtLook  = time.Second      // and looked at this often while it is not believed
+	sleptOver  = 30 * time.Second // a look that comes this late is told
 )
 
 // rewind is the pass through all tasks that sets back those whose row is ahead
@@ -23,28 +25,96 @@ type rewind struct {
 	far     int // tasks too far ahead to believe the clock
 }
 
-// readClock compares the advance of the wall clock since the last wake with that
-// of the monotonic one, and begins anew after a step back. A step forward needs
-// nothing: what was due meanwhile is late, as after an outage.
-func (c *Claimer) readClock() int64 {
-	now, elapsed := c.nowMs(), c.cfg.Elapsed()
-	step := time.Duration(now-c.lastMs)*time.Millisecond - (elapsed - c.elapsed)
-	c.elapsed = elapsed
-	switch {
-	case step > stepOver:
-		c.metrics.steps.WithLabelValues("forward").Inc()
-		c.cfg.Log.Warn("the clock went forward, or the machine slept; what was due meanwhile is late", "ms", step.Milliseconds())
-	case step < -stepOver:
-		c.metrics.steps.WithLabelValues("back").Inc()
-		c.cfg.Log.Warn("the clock went back; all tasks are read again, and those ahead of their schedule are set back", "ms", -step.Milliseconds())
-		c.reset(now)
-		c.rewind = rewind{under: true}
-	case now < c.lastMs-1000:
-		c.cfg.Log.Warn("the clock went back; all tasks are read again", "ms", c.lastMs-now)
-		c.reset(now)
+// clock is what the claimer knows of the wall clock.
+type clock struct {
+	rules.Clock
+	begun  bool  // the mark was read
+	markAt int64 // when the next one is kept, by the clock that nobody sets
+}
+
+// look reads the clocks. Nothing is claimed while the wall clock is not
+// believed: after it was set, and at a start before the last instant that the
+// store has seen, until a second witness speaks for it. What was due meanwhile is
+// late then, as after an outage.
+func (c *Claimer) look(ctx context.Context) (now int64, believed bool, err error) {
+	r := c.reading()
+	if !c.clock.begun {
+		mark, err := c.cfg.Store.ClockMark(ctx)
+		if err != nil {
+			return 0, false, err
+		}
+		c.clock.begun = true
+		news := rules.ClockSteady
+		c.clock.Clock, news = rules.StartClock(mark, r)
+		c.tellClock(news, rules.ClockStep(mark, r.ClockMark), rules.ClockStep(mark, r.ClockMark), r.Synced)
+		c.lastMs, c.elapsed = r.WallMs, r.ElapsedMs
 	}
-	c.lastMs = now
-	return now
+	late := r.ElapsedMs - c.elapsed
+	news, stepMs, allMs := c.clock.Look(r)
+	c.tellClock(news, stepMs, allMs, r.Synced)
+	switch {
+	case c.clock.Doubted():
+		c.elapsed = r.ElapsedMs
+		return r.WallMs, false, nil
+	case news != rules.ClockSteady:
+		c.reset(r.WallMs)
+		c.rewind = rewind{under: true}
+	case r.WallMs < c.lastMs-1000:
+		c.cfg.Log.Warn("the clock went back; all tasks are read again", "ms", c.lastMs-r.WallMs)
+		c.reset(r.WallMs)
+	case late > (sleptOver + c.cfg.Scan).Milliseconds():
+		c.cfg.Log.Warn("the machine slept, or axd was stopped; what was due meanwhile is late", "ms", late)
+	}
+	c.lastMs, c.elapsed = r.WallMs, r.ElapsedMs
+	c.keepClock(ctx, r.ElapsedMs)
+	return r.WallMs, true, nil
+}
+
+func (c *Claimer) reading() rules.Reading {
+	r := rules.Reading{ClockMark: ax.ClockMark{
+		WallMs: c.nowMs(), ElapsedMs: c.cfg.Elapsed().Milliseconds(), Kernel: c.cfg.Kernel,
+	}}
+	r.Synced = c.clock.Doubted() && c.cfg.Synced != nil && c.cfg.Synced() // a system call, asked only when it counts
+	return r
+}
+
+// keepClock keeps a clock that is believed, now and then. A store that does not
+// take it is told of by the claims; the mark only gets older.
+func (c *Claimer) keepClock(ctx context.Context, elapsed int64) {
+	if elapsed < c.clock.markAt {
+		return
+	}
+	c.clock.markAt = elapsed + markEvery.Milliseconds()
+	if err := c.cfg.Store.KeepClock(ctx, c.clock.Mark()); err != nil && ctx.Err() == nil && !passing(err) {
+		c.cfg.Log.Error("the clock's mark cannot be kept; a clock that goes wrong while axd is down will not be seen", "error", err)
+	}
+}
+
+func (c *Claimer) tellClock(news rules.ClockNews, stepMs, allMs int64, synced bool) {
+	c.stats.clockDoubted.Store(c.clock.Doubted())
+	if stepMs != 0 {
+		c.metrics.steps.WithLabelValues(direction(stepMs)).Inc()
+	}
+	switch news {
+	case rules.ClockSteady:
+		return
+	case rules.ClockStepped:
+		c.cfg.Log.Warn("the clock was set "+direction(stepMs)+"; claims wait until it is confirmed, by the kernel's synchronisation or by "+
+			(rules.Persistence*time.Millisecond).String()+" without another step", "ms", max(stepMs, -stepMs))
+	case rules.ClockReturned:
+		c.cfg.Log.Warn("the clock is back where it was; claims go on, and tasks ahead of their schedule are set back")
+	case rules.ClockConfirmed:
+		c.cfg.Log.Warn("the clock is confirmed; claims go on: what was due meanwhile is late, and tasks ahead of their schedule are set back",
+			"way", direction(allMs), "ms", max(allMs, -allMs), "synchronised", synced)
+	}
+	c.clock.markAt = 0 // from here on it is to be known
+}
+
+func direction(stepMs int64) string {
+	if stepMs < 0 {
+		return "back"
+	}
+	return "forward"
 }
 
 // rewindPage looks at a page of all tasks. A row whose definition this program

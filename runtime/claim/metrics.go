@@ -9,6 +9,7 @@ import (
 // stats are numbers that others read while Run works.
 type stats struct {
 	claimed, skipped, oldestMs atomic.Int64
+	clockDoubted               atomic.Bool
 }
 
 // Stats is a reading of the claimer's numbers.
@@ -18,11 +19,17 @@ type Stats struct {
 	// OldestMs is the instant of the next thing to do: in the past when slots
 	// are late. 0 before the first scan.
 	OldestMs int64
+	// ClockDoubted: nothing is claimed, since the clock was set and is not
+	// confirmed yet.
+	ClockDoubted bool
 }
 
 // Stats is safe for concurrent use.
 func (c *Claimer) Stats() Stats {
-	return Stats{Claimed: c.stats.claimed.Load(), Skipped: c.stats.skipped.Load(), OldestMs: c.stats.oldestMs.Load()}
+	return Stats{
+		Claimed: c.stats.claimed.Load(), Skipped: c.stats.skipped.Load(), OldestMs: c.stats.oldestMs.Load(),
+		ClockDoubted: c.stats.clockDoubted.Load(),
+	}
 }
 
 type metrics struct {
@@ -31,7 +38,7 @@ type metrics struct {
 	skipped, steps         *prometheus.CounterVec
 }
 
-func newMetrics(r prometheus.Registerer) *metrics {
+func newMetrics(r prometheus.Registerer, s *stats) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
@@ -48,7 +55,15 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"reason"}),
 	}
 	if r != nil {
-		r.MustRegister(m.won, m.lost, m.quarantined, m.rewound, m.steps, m.skipped)
+		r.MustRegister(m.won, m.lost, m.quarantined, m.rewound, m.steps, m.skipped,
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "ax_claim_clock_doubted", Help: "1 while nothing is claimed, since the clock was set and is not confirmed yet.",
+			}, func() float64 {
+				if s.clockDoubted.Load() {
+					return 1
+				}
+				return 0
+			}))
 	}
 	return m
 }

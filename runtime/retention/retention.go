@@ -45,6 +45,9 @@ type Config struct {
 	Age   time.Duration // how long after its end history is kept; DefaultAge
 	Last  int           // how many of each task are kept whatever their age; DefaultLast
 	Pause time.Duration // after each transaction; DefaultPause
+	// Wait says that the clock is not to be believed: nothing is deleted by it.
+	// nil: always believed.
+	Wait func() bool
 
 	Now        func() time.Time // time.Now
 	Log        *slog.Logger     // discards
@@ -82,6 +85,10 @@ func (p *Pruner) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
+		}
+		if p.cfg.Wait != nil && p.cfg.Wait() {
+			timer.Reset(mostOften)
+			continue
 		}
 		p.runOnce(ctx)
 		timer.Reset(min(max(p.cfg.Age/24, mostOften), mostRarely))

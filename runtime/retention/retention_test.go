@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,4 +113,32 @@ func TestStops(t *testing.T) {
 	if len(s.before) != 0 || !strings.Contains(out.String(), "instances=1 ") || strings.Contains(out.String(), "for now") {
 		t.Errorf("logs pruned %d times, log is\n%s", len(s.before), out.String())
 	}
+}
+
+// Nothing is deleted by a clock that is not believed; a minute later it is looked
+// at again.
+func TestWaitsForTheClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{}
+		var doubted atomic.Bool
+		doubted.Store(true)
+		p := New(Config{Store: s, Wait: doubted.Load})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- p.Run(ctx) }()
+		<-time.After(5*time.Minute + time.Second)
+		if len(s.asked) != 0 {
+			t.Errorf("asked %d times by a clock in doubt", len(s.asked))
+		}
+		doubted.Store(false)
+		<-time.After(time.Minute)
+		if len(s.asked) != 1 {
+			t.Errorf("asked %d times", len(s.asked))
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }

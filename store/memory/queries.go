@@ -17,7 +17,7 @@ func (s *Store) Info(context.Context) (ax.StoreInfo, error) {
 	defer s.mu.Unlock()
 	return ax.StoreInfo{
 		URL: "memory:", ID: s.id, Incarnation: s.incarnation,
-		SchemaVersion: 1, MinReader: 1, Serial: s.serial, CreatedMs: s.createdMs, TZData: s.tzdata,
+		SchemaVersion: 1, MinReader: 1, Serial: s.serial, CreatedMs: s.createdMs, TZData: s.tzdata, Clock: s.clock,
 	}, nil
 }
 

@@ -44,7 +44,8 @@ type Store struct {
 	stretches []ax.SkippedStretch
 	hosts     map[string]ax.Host
 	tzdata    string // of the host that joined last
-	nextID    int64  // of the next instance
+	clock     ax.ClockMark
+	nextID    int64 // of the next instance
 }
 
 type triggerKey struct {

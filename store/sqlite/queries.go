@@ -16,8 +16,9 @@ func (s *Store) Info(ctx context.Context) (ax.StoreInfo, error) {
 		return c.query(ctx, func(r *row) error {
 			info.ID, info.Incarnation, info.SchemaVersion, info.MinReader = r.text(), r.text(), r.int(), r.int()
 			info.Serial, info.CreatedMs, info.TZData = r.int64(), r.int64(), r.text()
+			info.Clock = scanClockMark(r)
 			return nil
-		}, `SELECT store_id, incarnation, schema_version, min_reader, serial, created_ms, tzdata FROM meta`)
+		}, `SELECT store_id, incarnation, schema_version, min_reader, serial, created_ms, tzdata, `+clockColumns+` FROM meta`)
 	})
 	return info, err
 }

@@ -166,6 +166,17 @@ func (f *Faulty) Rewind(ctx context.Context, rs []ax.Rewind) ([]bool, error) {
 	return answer(ctx, f, "Rewind", func() ([]bool, error) { return f.Store.Rewind(ctx, rs) })
 }
 
+// ClockMark implements ax.Clocks.
+func (f *Faulty) ClockMark(ctx context.Context) (ax.ClockMark, error) {
+	return answer(ctx, f, "ClockMark", func() (ax.ClockMark, error) { return f.Store.ClockMark(ctx) })
+}
+
+// KeepClock implements ax.Clocks.
+func (f *Faulty) KeepClock(ctx context.Context, m ax.ClockMark) error {
+	_, err := answer(ctx, f, "KeepClock", func() (struct{}, error) { return struct{}{}, f.Store.KeepClock(ctx, m) })
+	return err
+}
+
 // EndingHolds implements ax.Claims.
 func (f *Faulty) EndingHolds(ctx context.Context, untilMs int64) ([]ax.HeldTask, error) {
 	return answer(ctx, f, "EndingHolds", func() ([]ax.HeldTask, error) { return f.Store.EndingHolds(ctx, untilMs) })

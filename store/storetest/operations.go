@@ -139,6 +139,27 @@ func testHold(f *fixture) {
 	f.fails(f.Resume(f.ctx, a.ID, tt, f.nowMs), ax.ErrConflict)
 }
 
+func testClockMark(f *fixture) {
+	want := func(m ax.ClockMark) {
+		f.Helper()
+		got, err := f.ClockMark(f.ctx)
+		f.ok(err)
+		equal(f, "mark", got, m)
+		info, err := f.Info(f.ctx)
+		f.ok(err)
+		equal(f, "mark told", info.Clock, m)
+	}
+	want(ax.ClockMark{})
+	for _, m := range []ax.ClockMark{
+		{WallMs: f.nowMs, ElapsedMs: 7, Kernel: "k1", FormerMs: f.nowMs - 9},
+		{WallMs: f.nowMs - minute, ElapsedMs: 3, Kernel: "k2"}, // whatever it was before
+		{WallMs: f.nowMs},
+	} {
+		f.ok(f.KeepClock(f.ctx, m))
+		want(m)
+	}
+}
+
 func testHosts(f *fixture) {
 	one := ax.Host{
 		Name: "h1", Boot: "b1", PID: 7, DataDir: "/var/lib/ax", Listen: "127.0.0.1:7420", Version: "v1", TZData: "2026a",

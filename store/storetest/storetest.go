@@ -75,6 +75,7 @@ func Run(t *testing.T, open Open) {
 		{"mark", testMark},
 		{"hold and resume", testHold},
 		{"hosts", testHosts},
+		{"the clock's mark", testClockMark},
 		{"prune what is old", testPrune},
 		{"prune stretches", testPruneStretches},
 		{"prune in steps, twice at once", testPruneSteps},

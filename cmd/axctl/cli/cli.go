@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/runtime/clock"
 )
 
 // Env is everything a call of axctl is given from outside.
@@ -35,6 +36,10 @@ type Env struct {
 	Host      string
 	Version   string
 	Now       func() time.Time
+	// Clock reads the clocks of this machine, and Kernel what its kernel says of
+	// the wall clock; nil: not asked.
+	Clock  func() ax.ClockMark
+	Kernel func() (clock.State, error)
 	// Open opens the store at a URL. It returns ax.ErrNoStore when there is
 	// none and o.Create is false.
 	Open func(ctx context.Context, url string, o OpenOptions) (Store, error)

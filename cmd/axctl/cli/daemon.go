@@ -31,6 +31,14 @@ func (c *call) daemonRuns() bool {
 	return false
 }
 
+// clock returns what the clocks of this machine say; zero where nobody asks.
+func (c *call) clock() ax.ClockMark {
+	if c.env.Clock == nil {
+		return ax.ClockMark{}
+	}
+	return c.env.Clock()
+}
+
 // liveHosts returns the hosts that have not stopped. running says that an axd
 // holds the lock of a store file.
 func liveHosts(hosts []ax.Host, running bool) []ax.Host {

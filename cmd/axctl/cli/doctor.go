@@ -6,11 +6,13 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/runtime/clock"
 	"github.com/axctl/ax/runtime/rules"
 	"github.com/axctl/ax/schedule"
 	"github.com/axctl/ax/store/check"
@@ -48,7 +50,8 @@ type doctorResult struct {
 	store    string
 	passed   []string // the checks that found nothing
 	findings []finding
-	held     []task // good to know, and no fault
+	notes    []string // good to know, and no fault
+	held     []task   // likewise
 }
 
 // add takes what one check found.
@@ -93,8 +96,12 @@ func (c *call) doctor(ctx context.Context) (doctorResult, error) {
 	r.add("pools", poolFindings(all, live))
 	r.add("definitions", definitionFindings(all))
 	r.add("tasks ahead of their schedule", aheadFindings(all, c.nowMs(), running))
+	r.add("clock", clockFindings(info.Clock, c.clock(), running))
 	r.add("disk space", c.diskFindings(live))
 	r.add("time zone data", tzdataFindings(info, live))
+	if c.env.Kernel != nil {
+		r.notes = append(r.notes, kernelNote(c.env.Kernel()))
+	}
 	for _, t := range all {
 		if t.Row.Hold != nil {
 			r.held = append(r.held, t)
@@ -206,6 +213,38 @@ func aheadFindings(all []task, nowMs int64, running bool) []finding {
 	return found
 }
 
+// clockFindings tells a clock that axd does not believe.
+func clockFindings(mark, now ax.ClockMark, running bool) []finding {
+	step := rules.ClockStep(mark, now)
+	if now == (ax.ClockMark{}) || step == 0 {
+		return nil
+	}
+	way, by := "forward", step
+	if step < 0 {
+		way, by = "back", -step
+	}
+	what := fmt.Sprintf("the clock of this machine was set %s by %s since axd believed it last, when it said %s",
+		way, ax.Duration(by).Rough(), when(mark.WallMs, time.UTC))
+	remedy := "see that it is right now: an axd that starts claims nothing until it is confirmed"
+	if running {
+		remedy = "axd claims nothing until it is confirmed: if it is right, wait a minute, or let a time server (chrony, systemd-timesyncd) keep it; if it is not, set it"
+	}
+	return []finding{{What: what, Remedy: remedy}}
+}
+
+// kernelNote tells who keeps the clock of this machine right.
+func kernelNote(k clock.State, err error) string {
+	switch {
+	case err != nil:
+		return fmt.Sprintf("clock: the kernel does not say whether it is synchronised (%v)", err)
+	case k.Synced:
+		return fmt.Sprintf("clock: synchronised (NTP, PTP or the like), being corrected by %s, wrong by %s at most", k.Offset, k.MaxError)
+	default:
+		return "clock: no time server keeps it right, so it will run away by and by, and axd believes it only a minute after it was set; " +
+			"timedatectl set-ntp true, or chrony, does (in a container: on its host)"
+	}
+}
+
 // minFree is the free space below which writes are about to fail.
 const minFree = 256 << 20
 
@@ -271,6 +310,9 @@ func (r doctorResult) human(s *screen) {
 		s.line("%s   %s: %s", s.paint(red, "FAIL"), f.Check, clean(f.What))
 		s.line("       -> %s", clean(f.Remedy))
 	}
+	for _, n := range r.notes {
+		s.line("note   %s", clean(n))
+	}
 	s.holds(r.held)
 }
 
@@ -279,5 +321,5 @@ func (r doctorResult) json() document {
 	for _, t := range r.held {
 		held = append(held, objectJSON(t))
 	}
-	return document{"store": r.store, "passed": list(r.passed), "findings": list(r.findings), "held": held}
+	return document{"store": r.store, "passed": list(r.passed), "findings": list(r.findings), "notes": list(r.notes), "held": held}
 }

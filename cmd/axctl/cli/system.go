@@ -7,9 +7,11 @@ import (
 	"os/signal"
 	"os/user"
 	"syscall"
-	"time"
 
 	"golang.org/x/term"
+
+	"github.com/axctl/ax"
+	"github.com/axctl/ax/runtime/clock"
 )
 
 // System returns the Env of this process.
@@ -30,8 +32,13 @@ func System(version string, open func(ctx context.Context, url string, o OpenOpt
 			Stdout: term.IsTerminal(int(os.Stdout.Fd())),
 			Stderr: term.IsTerminal(int(os.Stderr.Fd())),
 		},
-		User: userName(), Host: host, Version: version, Now: time.Now, Open: open,
+		User: userName(), Host: host, Version: version, Now: clock.Now, Clock: machineClock, Kernel: clock.Read, Open: open,
 	}, nil
+}
+
+// machineClock reads the clocks as axd does.
+func machineClock() ax.ClockMark {
+	return ax.ClockMark{WallMs: clock.Now().UnixMilli(), ElapsedMs: clock.Elapsed().Milliseconds(), Kernel: clock.Kernel()}
 }
 
 // userName is who the process acts for: behind sudo, the person before it.

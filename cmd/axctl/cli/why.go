@@ -55,7 +55,7 @@ func (c *call) why(ctx context.Context, a whyArgs) (whyResult, error) {
 		return r, err
 	}
 	defer s.Close()
-	q := why.Question{NowMs: c.nowMs(), Daemon: c.daemonRuns()}
+	q := why.Question{NowMs: c.nowMs(), Daemon: c.daemonRuns(), Clock: c.clock()}
 	if r.task, q.InstanceID, err = subject(ctx, s, a); err != nil {
 		return r, err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/axctl/ax/plugins/builtin"
 	"github.com/axctl/ax/plugins/host"
 	"github.com/axctl/ax/runtime"
+	"github.com/axctl/ax/runtime/clock"
 	"github.com/axctl/ax/runtime/retention"
 	"github.com/axctl/ax/runtime/upkeep"
 	"github.com/axctl/ax/schedule"
@@ -85,6 +86,7 @@ type Daemon struct {
 	keeper   *upkeep.Keeper
 	server   *server.Server
 	self     ax.Host
+	kernel   bool // the clock is the machine's
 	teardown []func()
 }
 
@@ -98,7 +100,7 @@ func New(ctx context.Context, cfg Config) (_ *Daemon, err error) {
 		}
 	}()
 	if d.cfg.Now == nil {
-		d.cfg.Now = time.Now
+		d.cfg.Now, d.kernel = clock.Now, true
 	}
 	d.cfg.Grace = cmp.Or(d.cfg.Grace, DefaultGrace)
 	if d.cfg.Name == "" {
@@ -215,20 +217,24 @@ func (d *Daemon) wire() error {
 	for _, h := range d.former {
 		former = append(former, h.Name)
 	}
-	d.engine, err = runtime.New(runtime.Config{
+	config := runtime.Config{
 		Claims: d.store, Dispatches: d.store, Cancels: d.store, Watcher: d.store, Executors: d.executor,
 		Host: d.cfg.Name, Former: former, Boot: boot, Incarnation: d.info.Incarnation,
 		JournalPath: filepath.Join(d.cfg.DataDir, "reports.journal"),
 		Pools:       d.cfg.Pools, Tick: d.cfg.Tick, Scan: d.cfg.Scan,
 		Now: d.cfg.Now, Log: log, Registerer: reg, OnEvent: d.cfg.OnEvent,
-	})
-	if err != nil {
+	}
+	if d.kernel {
+		config.Elapsed, config.Kernel, config.Synced = clock.Elapsed, clock.Kernel(), clock.Synced
+	}
+	if d.engine, err = runtime.New(config); err != nil {
 		return err
 	}
 	d.onClose(func() { _ = d.engine.Close() })
 	d.pruner = retention.New(retention.Config{
 		Store: d.store, Logs: writer, Age: d.cfg.Retain, Last: d.cfg.RetainLast,
 		Now: d.cfg.Now, Log: log.With("component", "retention"), Registerer: reg,
+		Wait: func() bool { return d.engine.Stats().ClockDoubted },
 	})
 	d.keeper = upkeep.New(upkeep.Config{Store: d.store, Log: log.With("component", "upkeep"), Registerer: reg})
 	started := d.cfg.Now()
@@ -393,6 +399,9 @@ func (d *Daemon) health(started time.Time) server.Health {
 	problem := s.StoreError
 	if problem == "" && !s.Ready {
 		problem = "starting: what the last axd left is being settled"
+	}
+	if problem == "" && s.ClockDoubted {
+		problem = "the clock was set: claims wait until it is confirmed" // a new start would only wait again
 	}
 	return server.Health{
 		OK: s.Ready && s.StoreError == "", Problem: problem, Host: d.cfg.Name, Version: d.cfg.Version,
