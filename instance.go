@@ -238,6 +238,7 @@ const (
 	CauseStartWithin Cause = "start_within" // it was not started in time
 	CauseDeleted     Cause = "deleted"      // the definition was deleted
 	CauseDisabled    Cause = "disabled"     // the definition was disabled
+	CauseUnkillable  Cause = "unkillable"   // its processes do not end though they were killed
 	CauseStopped     Cause = "stopped"      // its processes were gone later than its end
 	CauseTrigger     Cause = "trigger"      // a person started it
 	CauseRetryOf     Cause = "retry_of"     // a person started it, to do an ended instance's work again

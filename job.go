@@ -78,7 +78,10 @@ const (
 	ReportEnded   ReportKind = "ended"   // it has a result; gone too when StoppedMs is set
 	ReportStopped ReportKind = "stopped" // the processes of an ended attempt are gone
 	ReportRefused ReportKind = "refused" // never begun: unknown handler, bad body, other hash
-	ReportLost    ReportKind = "lost"    // its executor is verified gone without a result
+	// ReportUnkillable: its processes do not end though they were killed; Error
+	// names them. It comes at any time before it is stopped.
+	ReportUnkillable ReportKind = "unkillable"
+	ReportLost       ReportKind = "lost" // its executor is verified gone without a result
 )
 
 // Report is what an executor, or its host, says of an attempt.

@@ -358,7 +358,9 @@ type Started struct {
 }
 
 // Ending says how an attempt ended, or (Status empty) that the processes of an
-// attempt that ended before are gone now. It is as wide as what it writes.
+// attempt that ended before are gone now, or (StoppedMs 0 too, Cause
+// CauseUnkillable) that they cannot be killed, which is noted once an attempt. It
+// is as wide as what it writes.
 type Ending struct {
 	Ref
 	Attempt int

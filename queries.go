@@ -54,6 +54,7 @@ type InstanceFilter struct {
 	Status  []Status
 	SinceMs int64 // due at or after
 	Before  *Ref  // only those that come after this one in the order: the next page
+	Held    bool  // only those whose attempt holds a place: handed over, and not gone
 	Limit   int   // 0: 100
 }
 
@@ -62,6 +63,9 @@ type InstanceRow struct {
 	Instance
 	Stack string
 	Task  string // address
+	// Unkillable names the processes that hold its place though they were killed,
+	// "" none are known.
+	Unkillable string
 	// LastError is how the attempt before failed, while a retry is pending.
 	LastError string
 }

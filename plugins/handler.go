@@ -44,6 +44,10 @@ type Job struct {
 	// what must not do the same work twice.
 	IdempotencyKey string
 	Output         Output
+	// Unkillable tells people that what the attempt began does not end although
+	// it was killed, and what that is. The attempt keeps its place until Run
+	// returns, which must not be before it is gone.
+	Unkillable func(what string)
 }
 
 // Output is where what an attempt says is kept. Any bytes may be written;

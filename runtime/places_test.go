@@ -229,3 +229,62 @@ func TestJobSaysWhatTheTaskSays(t *testing.T) {
 		}
 	})
 }
+
+// What cannot be killed is told with its processes, once, and keeps its place
+// until it is gone; a retry that it has left comes only then.
+func TestUnkillable(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		retries int
+		stops   time.Duration // after the timeout
+		runs    int           // of one firing
+		at      string        // looked at while it is there
+		status  ax.Status     // then
+	}{
+		{"no retry", 0, 10 * time.Minute, 1, "00:01:52", ax.StatusTimeout},
+		{"gone in time for its retry", 1, 18 * time.Second, 2, "00:01:46", ax.StatusDispatched},
+		{"not gone in time for its retry", 1, 10 * time.Minute, 1, "00:01:52", ax.StatusTimeout},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				w.exec.play = func(j ax.Job) play {
+					if j.Attempt == 1 {
+						return play{work: time.Hour, stops: c.stops}
+					}
+					return play{work: time.Second}
+				}
+				w.apply("a", taskSpec(func(s *ax.TaskSpec) {
+					s.Timeout, s.Retry.Max, s.Retry.Initial, s.Overlap = 30_000, c.retries, 1000, ax.OverlapSkip
+					s.Retry.On = append(slices.Clone(s.Retry.On), ax.ClassTimeout)
+				}))
+				w.boot()
+				w.until("00:01:45")
+				row := w.rows("a")[0]
+				warning := ax.Report{BatchNo: w.exec.jobs[0].BatchNo, Kind: ax.ReportUnkillable, Error: "4711 (cp, state D)"}
+				w.exec.reports <- []ax.Report{warning}
+				w.exec.reports <- []ax.Report{warning} // as a session after the next says it again
+				w.until(c.at)
+				l := w.life(row.ID)
+				if l.Status != c.status || l.Unkillable != "4711 (cp, state D)" || l.StoppedMs != 0 || w.object("a").Row.Active != 1 {
+					t.Errorf("%s, unkillable %q, stopped %d, active %d", l.Status, l.Unkillable, l.StoppedMs, w.object("a").Row.Active)
+				}
+				w.wantLog("an attempt cannot be killed", `processes="4711 (cp, state D)"`)
+				w.until("00:11:35")
+				l = w.life(row.ID)
+				n := 0
+				for _, tr := range l.Transitions {
+					if tr.Cause == ax.CauseUnkillable {
+						n++
+					}
+				}
+				if n != 1 || l.Attempt != c.runs || l.StoppedMs == 0 || l.Unkillable != "" {
+					t.Errorf("noted %d times, attempt %d, stopped %d, unkillable %q", n, l.Attempt, l.StoppedMs, l.Unkillable)
+				}
+				if w.exec.most["task.a"] != 1 {
+					t.Errorf("%d at work at once", w.exec.most["task.a"])
+				}
+				w.wantLog("what could not be killed is gone")
+			})
+		})
+	}
+}

@@ -25,7 +25,7 @@ func (e *explainer) fired(l ax.Life) {
 	e.yes("Was it claimed?", born)
 	switch {
 	case l.Status == ax.StatusDispatched:
-		e.work(l.Instance, e.life(l.InstanceRow))
+		e.work(l.InstanceRow, e.life(l.InstanceRow))
 	case !l.Status.Final():
 		e.waits(l.InstanceRow)
 	default:

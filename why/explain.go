@@ -108,21 +108,23 @@ func (e *explainer) runs() bool {
 	if i < 0 {
 		return false
 	}
-	e.work(e.Open[i].Instance, e.life(e.Open[i]))
+	e.work(e.Open[i], e.life(e.Open[i]))
 	return true
 }
 
 // work tells what becomes of a dispatched instance.
-func (e *explainer) work(in ax.Instance, life string) {
+func (e *explainer) work(in ax.InstanceRow, life string) {
 	const question = "Does it run?"
 	switch {
-	case e.gone(in):
+	case e.gone(in.Instance):
 		e.no(question, life, Answer{
 			Code: Orphaned,
 			Text: fmt.Sprintf("Instance %d was handed to axd on %s at %s, and that axd does not run any more: what became of it is not known.",
 				in.ID, in.Host, e.at(in.HandedMs)),
-			Remedy: e.afterwards(in),
+			Remedy: e.afterwards(in.Instance),
 		})
+	case in.Unkillable != "":
+		e.no(question, life, unkillable(in, fmt.Sprintf("Instance %d was ended", in.ID)))
 	case in.CancelBy != "":
 		e.yes(question, life)
 		e.settle(Answer{
@@ -140,9 +142,18 @@ func (e *explainer) work(in ax.Instance, life string) {
 		e.yes(question, life)
 		e.settle(Answer{
 			Code:   Running,
-			Text:   fmt.Sprintf("It runs: instance %d, attempt %d on %s, since %s%s.", in.ID, in.Attempt, in.Host, e.at(cmp.Or(in.StartedMs, in.HandedMs)), e.limit(in)),
+			Text:   fmt.Sprintf("It runs: instance %d, attempt %d on %s, since %s%s.", in.ID, in.Attempt, in.Host, e.at(cmp.Or(in.StartedMs, in.HandedMs)), e.limit(in.Instance)),
 			Remedy: fmt.Sprintf("axctl logs -f %d shows what it prints", in.ID),
 		})
+	}
+}
+
+// unkillable tells that what was killed does not end.
+func unkillable(in ax.InstanceRow, so string) Answer {
+	return Answer{
+		Code:   Unkillable,
+		Text:   fmt.Sprintf("%s, but its processes do not end though they were killed, and hold its place: %s.", so, line(in.Unkillable)),
+		Remedy: "see what they wait for (state D: a file system or device that does not answer); when they end the place is free",
 	}
 }
 
@@ -281,6 +292,10 @@ func (e *explainer) turn(in ax.InstanceRow) bool {
 	first := before[0]
 	if i := slices.IndexFunc(before, func(o ax.InstanceRow) bool { return o.Status.Final() }); i >= 0 {
 		o := before[i]
+		if o.Unkillable != "" {
+			e.no(question, evidence, unkillable(o, fmt.Sprintf("Instance %d waits: instance %d ended (%s)", in.ID, o.ID, o.Status)))
+			return false
+		}
 		e.no(question, evidence, Answer{
 			Code:   Unstopped,
 			Text:   fmt.Sprintf("Instance %d waits since the processes of instance %d, which ended %s at %s, are not known to be gone.", in.ID, o.ID, o.Status, e.at(o.EndedMs)),

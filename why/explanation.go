@@ -41,6 +41,7 @@ const (
 	BackOff      Code = "back_off"       // the next attempt waits for its time
 	Turn         Code = "turn"           // others of the task go first
 	Unstopped    Code = "unstopped"      // an ended attempt's processes still hold the place
+	Unkillable   Code = "unkillable"     // killed processes do not end, and hold the place
 	Place        Code = "place"          // every place of its pool may be taken
 	Starting     Code = "starting"       // nothing keeps it: axd is about to hand it over
 	Running      Code = "running"        // its handler works
@@ -80,7 +81,7 @@ const (
 var Codes = []Code{
 	Deleted, Unreadable, NoSchedule, Disabled, Held, Exhausted,
 	NextDiffers, DaemonDown, DaemonApart, NoHandler, NoPool, ClockDoubted, Unclaimed, Comes,
-	BackOff, Turn, Unstopped, Place, Starting, Running, Handed,
+	BackOff, Turn, Unstopped, Unkillable, Place, Starting, Running, Handed,
 	Stopping, Orphaned, BeforeBirth, DeletedThen, DisabledThen, NotASlot,
 	BeforeFrom, ClockSkips, ClockRepeats, OtherVersion, HeldThen, Misfired,
 	NoRecord, Forgotten, Succeeded, SucceededLate, Failed, TimedOut, Lost,

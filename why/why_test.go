@@ -269,6 +269,27 @@ var nowCauses = []cause{
 		`Instance 2 waits for its turn behind instance 1 (waiting until Mon 2026-11-30 13:00:35 +00:00), since concurrency is 1 and overlap is "queue".`,
 	},
 	{
+		"an ended attempt cannot be killed", func(w *world) {
+			w.apply(task())
+			w.fire("2026-11-30T12:00:00Z")
+			w.finish(1, "2026-11-30T12:30:00Z", func(e *ax.Ending) {
+				badly(ax.StatusTimeout, ax.ClassTimeout, "took too long")(e)
+				e.StoppedMs = 0
+			})
+			w.finish(1, "2026-11-30T12:30:15Z", stuck)
+			w.fire("2026-11-30T13:00:00Z")
+		}, "", why.Unkillable,
+		"Instance 2 waits: instance 1 ended (timeout), but its processes do not end though they were killed, and hold its place: 4711 (cp, state D).",
+	},
+	{
+		"an attempt that waits for its retry cannot be killed", func(w *world) {
+			w.apply(task())
+			w.fire("2026-11-30T12:00:00Z")
+			w.finish(1, "2026-11-30T12:30:15Z", stuck)
+		}, "", why.Unkillable,
+		"Instance 1 was ended, but its processes do not end though they were killed, and hold its place: 4711 (cp, state D).",
+	},
+	{
 		"an ended attempt still holds the place", func(w *world) {
 			w.apply(task())
 			w.fire("2026-11-30T12:00:00Z")
@@ -434,4 +455,9 @@ func TestGatherFromAStoreThatFails(t *testing.T) {
 			t.Errorf("with %d answers: %v", n, err)
 		}
 	}
+}
+
+// stuck says that the processes of an attempt cannot be killed.
+func stuck(e *ax.Ending) {
+	*e = ax.Ending{Ref: e.Ref, Attempt: e.Attempt, Cause: ax.CauseUnkillable, Detail: "4711 (cp, state D)", NowMs: e.NowMs}
 }

@@ -106,6 +106,9 @@ func (e *explainer) state(in ax.InstanceRow) string {
 	if in.Reason != ax.ReasonNone {
 		text = fmt.Sprintf("%s (%s) at %s", in.Status, in.Reason, e.at(in.EndedMs))
 	}
+	if in.Unkillable != "" {
+		return text + ", its processes cannot be killed: " + line(in.Unkillable)
+	}
 	if in.HandedMs != 0 && in.StoppedMs == 0 {
 		text += ", its processes not known to be gone"
 	}

@@ -206,7 +206,7 @@ func (e *entry) enter(r ax.Report) bool {
 	switch {
 	case e.state == over:
 		return false
-	case r.Kind == ax.ReportStarted:
+	case r.Kind == ax.ReportStarted, r.Kind == ax.ReportUnkillable:
 	case r.Kind == ax.ReportStopped:
 		e.state = over
 		e.end.StoppedMs, e.end.OutputBytes, e.end.OutputDropped = r.StoppedMs, r.OutputBytes, r.OutputDropped
@@ -338,6 +338,8 @@ func readReport(r *pb.Report, executor string) (ax.Report, bool) {
 		}
 	case pb.Kind_KIND_STOPPED:
 		out.Kind = ax.ReportStopped
+	case pb.Kind_KIND_UNKILLABLE:
+		out.Kind = ax.ReportUnkillable
 	case pb.Kind_KIND_REFUSED:
 		out.Kind = ax.ReportRefused
 		out.Status, out.StoppedMs = ax.StatusFailed, r.EndedMs

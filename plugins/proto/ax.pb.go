@@ -56,11 +56,12 @@ const (
 type Kind int32
 
 const (
-	Kind_KIND_UNKNOWN Kind = 0
-	Kind_KIND_STARTED Kind = 1
-	Kind_KIND_ENDED   Kind = 2
-	Kind_KIND_STOPPED Kind = 3 // an attempt that had ended is gone now
-	Kind_KIND_REFUSED Kind = 4 // never begun
+	Kind_KIND_UNKNOWN    Kind = 0
+	Kind_KIND_STARTED    Kind = 1
+	Kind_KIND_ENDED      Kind = 2
+	Kind_KIND_STOPPED    Kind = 3 // an attempt that had ended is gone now
+	Kind_KIND_REFUSED    Kind = 4 // never begun
+	Kind_KIND_UNKILLABLE Kind = 5 // what it began does not end though it was killed; error names it
 )
 
 // Enum value maps for Kind.
@@ -71,13 +72,15 @@ var (
 		2: "KIND_ENDED",
 		3: "KIND_STOPPED",
 		4: "KIND_REFUSED",
+		5: "KIND_UNKILLABLE",
 	}
 	Kind_value = map[string]int32{
-		"KIND_UNKNOWN": 0,
-		"KIND_STARTED": 1,
-		"KIND_ENDED":   2,
-		"KIND_STOPPED": 3,
-		"KIND_REFUSED": 4,
+		"KIND_UNKNOWN":    0,
+		"KIND_STARTED":    1,
+		"KIND_ENDED":      2,
+		"KIND_STOPPED":    3,
+		"KIND_REFUSED":    4,
+		"KIND_UNKILLABLE": 5,
 	}
 )
 
@@ -1129,14 +1132,15 @@ const file_ax_proto_rawDesc = "" +
 	"\x05at_ms\x18\x05 \x01(\x03R\x04atMs\x12\x12\n" +
 	"\x04data\x18\x06 \x01(\fR\x04data\x12\x10\n" +
 	"\x03seq\x18\a \x01(\x04R\x03seq\x12\x14\n" +
-	"\x05again\x18\b \x01(\bR\x05again*^\n" +
+	"\x05again\x18\b \x01(\bR\x05again*s\n" +
 	"\x04Kind\x12\x10\n" +
 	"\fKIND_UNKNOWN\x10\x00\x12\x10\n" +
 	"\fKIND_STARTED\x10\x01\x12\x0e\n" +
 	"\n" +
 	"KIND_ENDED\x10\x02\x12\x10\n" +
 	"\fKIND_STOPPED\x10\x03\x12\x10\n" +
-	"\fKIND_REFUSED\x10\x04*S\n" +
+	"\fKIND_REFUSED\x10\x04\x12\x13\n" +
+	"\x0fKIND_UNKILLABLE\x10\x05*S\n" +
 	"\x06Stream\x12\x12\n" +
 	"\x0eSTREAM_UNKNOWN\x10\x00\x12\x11\n" +
 	"\rSTREAM_STDOUT\x10\x01\x12\x11\n" +

@@ -38,6 +38,8 @@ type attempt struct {
 	said    pb.Kind // the last that this session was told
 	marked  bool    // has news for it
 	acked   bool    // its end is durable; stopped is still to be told
+	stuck   string  // what of it cannot be killed, "" nothing
+	warned  bool    // this session was told that
 }
 
 // result is how an attempt ended. The first one stands.
@@ -81,7 +83,7 @@ func (e *Executor) run(a *attempt) {
 		}
 		e.finish(a, outputs, err)
 	}()
-	outputs, err = a.handler.Run(a.ctx, a.view())
+	outputs, err = a.handler.Run(a.ctx, e.view(a))
 }
 
 // finish enters what the handler returned, unless the attempt has ended
@@ -147,7 +149,12 @@ func (e *Executor) report(a *attempt) *pb.Report {
 		BatchNo: a.job.BatchNo, StartedMs: a.started,
 		OutputBytes: a.out.bytes.Load(), OutputDropped: a.out.dropped.Load(),
 	}
+	stuck := a.stuck != "" && a.stopped == 0 && !a.warned
 	switch {
+	case stuck && (a.said == pb.Kind_KIND_ENDED || a.said == pb.Kind_KIND_STARTED && a.ended == 0):
+		r.Kind, r.Error = pb.Kind_KIND_UNKILLABLE, a.stuck
+		a.warned = true
+		return r
 	case a.ended == 0:
 		r.Kind = pb.Kind_KIND_STARTED
 	case a.said == pb.Kind_KIND_ENDED:
@@ -157,6 +164,9 @@ func (e *Executor) report(a *attempt) *pb.Report {
 		a.fill(r)
 	}
 	a.said = r.Kind
+	if stuck {
+		e.mark(a)
+	}
 	if a.stopped != 0 && a.acked {
 		delete(e.attempts, a.job.BatchNo)
 	}
@@ -170,8 +180,18 @@ func (a *attempt) fill(r *pb.Report) {
 	r.EndedMs, r.StoppedMs = a.ended, a.stopped
 }
 
+// warn enters that what an attempt began cannot be killed.
+func (e *Executor) warn(a *attempt, what string) {
+	a.out.note("it cannot be killed, and keeps its place: " + what)
+	e.mu.Lock()
+	a.stuck, a.warned = clean(what, plugins.MaxErrorBytes), false
+	e.mark(a)
+	e.mu.Unlock()
+	e.wake()
+}
+
 // view is the job as the handler sees it.
-func (a *attempt) view() plugins.Job {
+func (e *Executor) view(a *attempt) plugins.Job {
 	j := a.job
 	return plugins.Job{
 		BatchNo: j.BatchNo, InstanceID: j.Instance, Attempt: int(j.Attempt),
@@ -185,6 +205,7 @@ func (a *attempt) view() plugins.Job {
 			Stderr: stream{&a.out, pb.Stream_STREAM_STDERR},
 			Note:   a.out.note,
 		},
+		Unkillable: func(what string) { e.warn(a, what) },
 	}
 }
 

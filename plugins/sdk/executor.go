@@ -170,7 +170,7 @@ func (e *Executor) begin(jobs []*pb.Job) {
 	for _, j := range jobs {
 		if a, ok := e.attempts[j.BatchNo]; ok {
 			if a.job.Hash == j.Hash {
-				a.said = pb.Kind_KIND_UNKNOWN
+				a.said, a.warned = pb.Kind_KIND_UNKNOWN, false
 				e.mark(a)
 			} else {
 				e.refuse(j, plugins.Permanent, "batch number "+j.BatchNo+" was given before with another job")

@@ -85,7 +85,7 @@ func (e *Executor) open(h *pb.Hello) (replaced chan struct{}, inventory *pb.Inve
 	e.session, e.asked = make(chan struct{}), false
 	e.queue.open(h.Window)
 	for _, a := range e.attempts {
-		a.said = pb.Kind_KIND_UNKNOWN
+		a.said, a.warned = pb.Kind_KIND_UNKNOWN, false
 		e.mark(a)
 	}
 	e.wake()

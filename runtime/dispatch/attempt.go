@@ -30,6 +30,7 @@ type attempt struct {
 	timer     wheel.Handle // kindOverdue
 	overdueAt time.Time    // when it is overdue, by the monotonic clock
 	quiet     bool         // told that it has not begun
+	stuck     bool         // told that its processes cannot be killed
 }
 
 // ending is what goes to the store about an attempt; attempt is nil for a late
@@ -89,6 +90,8 @@ func (d *Dispatcher) receive(rs []ax.Report) {
 			d.stranger(r, now)
 		case r.Kind == ax.ReportStarted:
 			d.started(a, r, now)
+		case r.Kind == ax.ReportUnkillable:
+			d.holds(a, r.Error, now)
 		default:
 			a.reported = true
 			if r.StartedMs == 0 {
@@ -210,7 +213,7 @@ func (d *Dispatcher) late(ref ax.Ref, attempt int, r ax.Report, now int64) {
 // repetition of one that is written, or a late one. Either way the executor may
 // forget it.
 func (d *Dispatcher) stranger(r ax.Report, now int64) {
-	if r.Kind == ax.ReportStarted {
+	if r.Kind == ax.ReportStarted || r.Kind == ax.ReportUnkillable {
 		return
 	}
 	if g, ok := d.recent.get(r.BatchNo); ok && r.Kind == ax.ReportEnded && r.Status != g.status {
@@ -238,17 +241,32 @@ func (d *Dispatcher) overdue(a *attempt, now int64) {
 		class, status = ax.ClassCancelled, ax.StatusCancelled
 	}
 	detail := "no end was reported long after it was due to be stopped"
-	d.cfg.Log.Warn("an attempt cannot be stopped", "task", a.job.Task, "instance", a.ref.ID, "batch_no", a.job.BatchNo)
 	d.cfg.Executors.Cancel([]ax.CancelOrder{{BatchNo: a.job.BatchNo, Class: class, Detail: detail}})
 	if a.end == nil {
 		r := clean(ax.Report{BatchNo: a.job.BatchNo, Kind: ax.ReportEnded, Status: status, Error: detail, EndedMs: now}, now)
 		a.end = &r
 		a.reported = true
 	}
+	d.holds(a, detail, now)
 	s := d.subject(a)
 	s.spec = nil // no retry
 	e, _ := conclude(s, *a.end, now)
 	d.tell(a, e)
+}
+
+// holds tells that what an attempt began does not end though it was killed: it
+// keeps its place until it does.
+func (d *Dispatcher) holds(a *attempt, what string, now int64) {
+	if a.stuck || a.gone {
+		return
+	}
+	a.stuck = true
+	d.stats.unkillable.Add(1)
+	d.cfg.Log.Error("an attempt cannot be killed; it keeps its place until its processes are gone",
+		"task", a.job.Task, "instance", a.ref.ID, "batch_no", a.job.BatchNo, "processes", what)
+	d.endings = append(d.endings, ending{Ending: ax.Ending{
+		Ref: a.ref, Attempt: a.job.Attempt, Cause: ax.CauseUnkillable, Detail: what, NowMs: now,
+	}})
 }
 
 // armOverdue sets the second line of defence for an attempt that its executor
@@ -328,6 +346,10 @@ func (d *Dispatcher) tellEnded(job ax.Job, e ax.Ending) {
 // free gives back what a gone attempt held.
 func (d *Dispatcher) free(a *attempt, status ax.Status) {
 	delete(d.running, a.ref.ID)
+	if a.stuck {
+		d.stats.unkillable.Add(-1)
+		d.cfg.Log.Info("what could not be killed is gone, and its place is free", "task", a.job.Task, "instance", a.ref.ID)
+	}
 	d.wheel.Cancel(a.timer)
 	d.places.release(a.version.Spec.PoolName())
 	t := d.task(a.ref.TaskID)

@@ -23,6 +23,8 @@ func clean(r ax.Report, nowMs int64) ax.Report {
 			r.StartedMs = nowMs
 		}
 		return r
+	case ax.ReportUnkillable:
+		return r
 	case ax.ReportStopped:
 		if r.StoppedMs == 0 {
 			r.StoppedMs = nowMs

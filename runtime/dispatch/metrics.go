@@ -9,6 +9,7 @@ import (
 // stats are numbers that others read while Run works.
 type stats struct {
 	running, waiting, journalBytes atomic.Int64
+	unkillable                     atomic.Int64
 	started, ended, lost           atomic.Int64
 }
 
@@ -67,9 +68,10 @@ func (d *Dispatcher) registerGauges(r prometheus.Registerer) {
 		help  string
 		value func() float64
 	}{
-		"ax_dispatch_running_attempts":  {"Attempts whose processes are not gone.", func() float64 { return float64(d.stats.running.Load()) }},
-		"ax_dispatch_waiting_instances": {"Pending instances in memory.", func() float64 { return float64(d.stats.waiting.Load()) }},
-		"ax_dispatch_journal_bytes":     {"Size of the report journal.", func() float64 { return float64(d.stats.journalBytes.Load()) }},
+		"ax_dispatch_running_attempts":    {"Attempts whose processes are not gone.", func() float64 { return float64(d.stats.running.Load()) }},
+		"ax_dispatch_unkillable_attempts": {"Attempts that hold a place though they were killed.", func() float64 { return float64(d.stats.unkillable.Load()) }},
+		"ax_dispatch_waiting_instances":   {"Pending instances in memory.", func() float64 { return float64(d.stats.waiting.Load()) }},
+		"ax_dispatch_journal_bytes":       {"Size of the report journal.", func() float64 { return float64(d.stats.journalBytes.Load()) }},
 	} {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: g.help}, g.value))
 	}

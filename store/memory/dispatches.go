@@ -111,6 +111,12 @@ func (s *Store) finish(e ax.Ending) ax.Ended {
 	}
 	current := in.Attempt == e.Attempt
 	switch {
+	case e.Status == "" && e.Cause == ax.CauseUnkillable:
+		noted := slices.ContainsFunc(in.transitions, func(t ax.Transition) bool { return t.Cause == e.Cause && t.Attempt == e.Attempt })
+		if current && in.HandedMs != 0 && in.StoppedMs == 0 && !noted {
+			in.note(e.NowMs, in.Status, in.Status, "dispatch", e.Cause, e.Detail)
+		}
+		return ax.Ended{Status: in.Status}
 	case e.Status == "":
 		stopped := current && in.Status.Final() && s.stop(in, e.StoppedMs)
 		if stopped && e.Cause != "" {

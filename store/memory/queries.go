@@ -49,6 +49,7 @@ func (s *Store) Instances(_ context.Context, f ax.InstanceFilter) ([]ax.Instance
 		return (f.TaskID == 0 || in.TaskID == f.TaskID) &&
 			(len(f.Status) == 0 || slices.Contains(f.Status, in.Status)) &&
 			in.DueMs >= f.SinceMs &&
+			(!f.Held || in.HandedMs != 0 && in.StoppedMs == 0) &&
 			(f.Before == nil || compareKeys(in.Ref, *f.Before) < 0)
 	})
 	slices.Reverse(found)
@@ -62,6 +63,11 @@ func (s *Store) Instances(_ context.Context, f ax.InstanceFilter) ([]ax.Instance
 func (s *Store) rowOf(in *instance) ax.InstanceRow {
 	o := s.objects[in.TaskID]
 	row := ax.InstanceRow{Instance: in.Instance, Stack: o.Stack, Task: o.Address()}
+	if i := slices.IndexFunc(in.transitions, func(t ax.Transition) bool {
+		return t.Cause == ax.CauseUnkillable && t.Attempt == in.Attempt
+	}); i >= 0 && in.HandedMs != 0 && in.StoppedMs == 0 {
+		row.Unkillable = in.transitions[i].Detail
+	}
 	if in.Status == ax.StatusPending && len(in.attempts) > 0 {
 		row.LastError = in.attempts[len(in.attempts)-1].Error
 	}

@@ -156,6 +156,8 @@ func finish(t *tx, e ax.Ending) (ax.Ended, error) {
 	}
 	current := at.attempt == e.Attempt
 	switch {
+	case e.Status == "" && e.Cause == ax.CauseUnkillable:
+		return ax.Ended{Status: at.status}, unkillable(t, e, at)
 	case e.Status == "":
 		freed := false
 		if current && at.status.Final() {
@@ -172,6 +174,20 @@ func finish(t *tx, e ax.Ending) (ax.Ended, error) {
 	default:
 		return at.end(t, e, e.Status, e.Cause)
 	}
+}
+
+// unkillable notes what of an attempt cannot be killed, once, while it holds its
+// place.
+func unkillable(t *tx, e ax.Ending, at *attemptRow) error {
+	open := false
+	err := t.query(func(*row) error { open = true; return nil },
+		`SELECT 1 FROM instance i WHERE i.due_ms = ? AND i.task_id = ? AND i.slot_key = ? AND i.attempt = ? AND i.handed_ms IS NOT NULL AND i.stopped_ms IS NULL
+			AND NOT EXISTS (SELECT 1 FROM transition WHERE instance_id = i.id AND attempt = i.attempt AND cause = 'unkillable')`,
+		e.DueMs, e.TaskID, e.SlotKey, e.Attempt)
+	if err != nil || !open {
+		return err
+	}
+	return at.note(t, e, at.status, at.status, e.Cause, e.Detail)
 }
 
 // attemptRow is an instance as an ending finds it.

@@ -66,6 +66,11 @@ func sourcesOf(f ax.InstanceFilter, query func(func(*row) error, string, ...any)
 	}
 	status, words := statusIn(f.Status)
 	switch {
+	case f.Held:
+		open := add(`instance k INDEXED BY instance_open`, `k.handed_ms IS NOT NULL AND k.stopped_ms IS NULL`)
+		if status != "" {
+			open.and(`k.`+status, words...)
+		}
 	case len(f.Status) > 0 && !slices.Contains(f.Status, ax.StatusSuccess):
 		for _, st := range slices.Compact(slices.Sorted(slices.Values(f.Status))) {
 			switch st {
@@ -125,13 +130,15 @@ func statusIn(list []ax.Status) (condition string, words []any) {
 
 const (
 	selectInstanceColumns = `SELECT ` + instanceColumns + `, s.name, o.kind, o.name,
-		CASE WHEN i.status = 'pending' AND i.attempt > 1 THEN (SELECT a.error FROM attempt a WHERE a.instance_id = i.id AND a.attempt = i.attempt - 1) END`
+		CASE WHEN i.status = 'pending' AND i.attempt > 1 THEN (SELECT a.error FROM attempt a WHERE a.instance_id = i.id AND a.attempt = i.attempt - 1) END,
+		CASE WHEN i.handed_ms IS NOT NULL AND i.stopped_ms IS NULL THEN
+			(SELECT t.detail FROM transition t WHERE t.instance_id = i.id AND t.attempt = i.attempt AND t.cause = 'unkillable' LIMIT 1) END`
 	joinInstanceNames  = ` CROSS JOIN object o ON o.id = i.task_id CROSS JOIN stack s ON s.id = o.stack_id`
 	selectInstanceRows = selectInstanceColumns + ` FROM instance i` + joinInstanceNames
 )
 
 func scanInstanceRow(r *row) ax.InstanceRow {
 	in := ax.InstanceRow{Instance: scanInstance(r), Stack: r.text()}
-	in.Task, in.LastError = ax.Address(ax.ObjectKind(r.text()), r.text()), r.text()
+	in.Task, in.LastError, in.Unkillable = ax.Address(ax.ObjectKind(r.text()), r.text()), r.text(), r.text()
 	return in
 }

@@ -134,11 +134,30 @@ func testFinishOrders(f *fixture) {
 	open, err := f.Open(f.ctx, "h1")
 	f.ok(err)
 	equal(f, "open ones", len(open), 1)
+	stuck := ax.Ending{Ref: born.Ref, Attempt: 1, Cause: ax.CauseUnkillable, Detail: "7 (cp, state D)", NowMs: f.nowMs + 40}
+	for range 2 { // noted once, and it frees nothing
+		equal(f, "unkillable", f.finish(stuck), ax.Ended{Status: ax.StatusTimeout})
+	}
+	f.wantRow(o, 1, 0)
+	held := func(ids ...int64) {
+		f.Helper()
+		rows, err := f.Instances(f.ctx, ax.InstanceFilter{TaskID: o.ID, Held: true})
+		f.ok(err)
+		var got []int64
+		for _, r := range rows {
+			got = append(got, r.ID)
+			equal(f, "what holds it", r.Unkillable, stuck.Detail)
+		}
+		equal(f, "held", fmt.Sprint(got), fmt.Sprint(ids))
+	}
+	held(born.ID)
 	gone := ax.Ending{Ref: born.Ref, Attempt: 1, StoppedMs: f.nowMs + 50, NowMs: f.nowMs + 50, Cause: ax.CauseStopped}
 	equal(f, "its stop", f.finish(gone), ax.Ended{Status: ax.StatusTimeout, Freed: true})
 	equal(f, "its stop again", f.finish(gone), ax.Ended{Status: ax.StatusTimeout})
 	f.wantRow(o, 0, 0)
-	equal(f, "life line", f.causes(born.ID), "timeout stopped")
+	held()
+	equal(f, "unkillable when it is gone", f.finish(stuck), ax.Ended{Status: ax.StatusTimeout})
+	equal(f, "life line", f.causes(born.ID), "timeout unkillable stopped")
 
 	// The report of a timed-out attempt brings its stop along.
 	born = f.fire(o, nil)
@@ -150,6 +169,9 @@ func testFinishOrders(f *fixture) {
 	born = f.fire(o, nil)
 	gone.Ref = born.Ref
 	equal(f, "a stop before the end", f.finish(gone), ax.Ended{Status: ax.StatusDispatched})
+	stuck.Ref = born.Ref
+	equal(f, "unkillable before the end", f.finish(stuck), ax.Ended{Status: ax.StatusDispatched})
+	equal(f, "life line", f.causes(born.ID), "unkillable")
 	f.wantRow(o, 1, 0)
 }
 

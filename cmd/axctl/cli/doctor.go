@@ -94,6 +94,11 @@ func (c *call) doctor(ctx context.Context) (doctorResult, error) {
 	r.add("axd", c.daemonFindings(all, live, running))
 	r.add("overdue tasks", overdueFindings(all, c.nowMs(), running))
 	r.add("pools", poolFindings(all, live))
+	held, err := s.Instances(ctx, ax.InstanceFilter{Held: true, Limit: 1000})
+	if err != nil {
+		return r, err
+	}
+	r.add("attempts that cannot be killed", unkillableFindings(held))
 	r.add("definitions", definitionFindings(all))
 	r.add("tasks ahead of their schedule", aheadFindings(all, c.nowMs(), running))
 	r.add("clock", clockFindings(info.Clock, c.clock(), running))
@@ -158,6 +163,22 @@ func poolFindings(all []task, live []ax.Host) []finding {
 		found = append(found, finding{
 			What:   fmt.Sprintf("no running axd has a pool %s, so instances of %s wait: %s", pool, plural(len(chosen[pool]), "task"), poolsOf(live)),
 			Remedy: "axd -pools " + pool + "=N, or give " + chosen[pool][0] + " another pool",
+		})
+	}
+	return found
+}
+
+// unkillableFindings tells attempts that hold a place though they were killed.
+func unkillableFindings(held []ax.InstanceRow) []finding {
+	var found []finding
+	for _, in := range held {
+		if in.Unkillable == "" {
+			continue
+		}
+		found = append(found, finding{
+			What: fmt.Sprintf("instance %d of %s holds its place on %s though it was killed: %s", in.ID, in.Task, in.Host, in.Unkillable),
+			Remedy: "see what the process waits for (its state D: a file system that does not answer, a device): " +
+				"when it ends the place is free; a restart of the machine ends it too",
 		})
 	}
 	return found

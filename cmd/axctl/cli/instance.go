@@ -193,7 +193,7 @@ func orWord[S ~string](text S, word string) string {
 
 func (r instanceResult) human(s *screen) {
 	l := r.life
-	s.line("%s", s.paint(bold, fmt.Sprintf("Instance %d of %s v%d: %s", l.ID, clean(l.Task), l.Version, statusWord(l.Instance))))
+	s.line("%s", s.paint(bold, fmt.Sprintf("Instance %d of %s v%d: %s", l.ID, clean(l.Task), l.Version, rowWord(l.InstanceRow))))
 	s.line("  stack       %s", clean(l.Stack))
 	s.line("  kind        %s", l.Kind)
 	s.line("  due         %s", s.at(l.DueMs, r.zone))
@@ -214,6 +214,9 @@ func (r instanceResult) human(s *screen) {
 	}
 	if l.Status == ax.StatusDispatched && l.DeadlineMs != 0 {
 		s.line("  deadline    %s", s.at(l.DeadlineMs, r.zone))
+	}
+	if l.Unkillable != "" {
+		s.line("  unkillable  %s; its place stays taken until they are gone", clean(l.Unkillable))
 	}
 	if l.CancelBy != "" {
 		s.line("  cancel      asked for by %s", clean(l.CancelBy))

@@ -164,7 +164,7 @@ func (r instancesResult) table(s *screen) {
 		}
 		rows = append(rows, []string{
 			fmt.Sprint(in.ID), clean(in.Task), fmt.Sprintf("v%d", in.Version), string(in.Kind),
-			s.at(in.DueMs, r.zones[in.TaskID]), statusWord(in.Instance), fmt.Sprint(in.Attempt), late, ran, firstLine(cmp.Or(in.Error, in.LastError)),
+			s.at(in.DueMs, r.zones[in.TaskID]), rowWord(in), fmt.Sprint(in.Attempt), late, ran, firstLine(cmp.Or(in.Error, in.LastError)),
 		})
 	}
 	s.table([]string{"ID", "TASK", "VERSION", "KIND", "DUE", "STATUS", "ATTEMPT", "LATE", "RAN", "ERROR"}, rows)
@@ -183,6 +183,14 @@ func statusWord(in ax.Instance) string {
 		word += ", marked " + string(in.Verdict)
 	}
 	return word
+}
+
+// rowWord is statusWord, and whether its processes defy being killed.
+func rowWord(in ax.InstanceRow) string {
+	if in.Unkillable != "" {
+		return statusWord(in.Instance) + ", unkillable"
+	}
+	return statusWord(in.Instance)
 }
 
 // firstLine cuts an error text to what fits a table.
@@ -233,7 +241,7 @@ func instanceJSON(in ax.InstanceRow, incarnation string, zone *time.Location) do
 		"id": in.ID, "task": in.Task, "stack": in.Stack, "version": in.Version, "kind": in.Kind,
 		"status": in.Status, "reason": orNil(in.Reason), "attempt": in.Attempt, "batch_no": nil,
 		"host": orNil(in.Host), "executor": orNil(in.Executor),
-		"error": orNil(in.Error), "error_class": orNil(in.ErrorClass), "last_error": orNil(in.LastError), "output_dropped": in.OutputDropped,
+		"error": orNil(in.Error), "error_class": orNil(in.ErrorClass), "last_error": orNil(in.LastError), "unkillable": orNil(in.Unkillable), "output_dropped": in.OutputDropped,
 		"verdict": orNil(in.Verdict), "retry_of": idOrNil(in.RetryOf()), "run_id": nil, "shard_index": nil, "shard_count": nil,
 	}
 	if in.HandedMs != 0 || in.Status == ax.StatusDispatched {

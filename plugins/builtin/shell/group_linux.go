@@ -37,6 +37,7 @@ type group struct {
 	cgroup    *cgroup.Group   // nil: there are none here
 	inside    map[int]bool    // killed in the cgroup, not yet reaped
 	reapLooks int             // at those
+	complaint *time.Timer     // tells what does not end
 }
 
 // maxLooks bounds the looks at a process that shows no environment, 30 ms or so;
@@ -111,12 +112,15 @@ func (g *group) wait(ctx context.Context) unix.WaitStatus {
 			grace -= time.Since(began)
 		case <-timer.C:
 			g.kill()
+			g.expectEnd(0)
 			<-g.exited
 			grace = 0
 		}
 		timer.Stop()
 	}
+	g.expectEnd(grace)
 	g.clear(asked, grace)
+	g.complaint.Stop()
 	g.drain()
 	return g.end
 }

@@ -319,6 +319,72 @@ func TestNothingHidesInAControlGroup(t *testing.T) {
 	e.End(long.BatchNo)
 }
 
+// freezer makes a group of the old kind whose processes no signal reaches while it
+// is frozen, as none reaches one that waits for a device.
+func freezer(t *testing.T) (dir string, ok bool) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/sys/fs/cgroup/freezer", "ax-test-")
+	if err != nil {
+		t.Logf("a process that cannot be killed is not shown here, that takes a freezer (cgroup v1): %v", err)
+		return "", false
+	}
+	t.Cleanup(func() {
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir, true
+}
+
+// What cannot be killed is told by its number, keeps its place, and is over when
+// it ends at last.
+func TestUnkillable(t *testing.T) {
+	t.Parallel()
+	for how, handler := range handlers(t) {
+		for _, c := range []struct{ name, command string }{
+			{"the main process", "echo $$ >FREEZER/cgroup.procs; echo FROZEN >FREEZER/freezer.state; sleep 60"},
+			{"a child that is left", "sh -c 'echo $$ >FREEZER/cgroup.procs; echo FROZEN >FREEZER/freezer.state; sleep 60' & while ! grep -q FROZEN FREEZER/freezer.state; do sleep 0.1; done"},
+		} {
+			t.Run(how+", "+c.name, func(t *testing.T) {
+				t.Parallel()
+				dir, ok := freezer(t)
+				if !ok {
+					return
+				}
+				e := plugintest.Start(t, sdk.Options{Handlers: []plugins.Handler{handler()}})
+				j := e.Job("shell", body("command", strings.ReplaceAll(c.command, "FREEZER", dir)))
+				j.TimeoutMs, j.KillAfterMs = 2000, 200
+				e.Send(&pb.Down{Jobs: []*pb.Job{j}})
+				var warned *pb.Report
+				e.Until("the warning", func(told []*pb.Report, _ plugintest.Result) bool {
+					for _, r := range told {
+						if r.StoppedMs != 0 {
+							t.Fatalf("it is stopped: %v", r)
+						}
+						if r.Kind == pb.Kind_KIND_UNKILLABLE {
+							warned = r
+						}
+					}
+					return warned != nil
+				}, j.BatchNo)
+				pids, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+				if err != nil || len(pids) == 0 {
+					t.Fatalf("nothing is frozen: %v", err)
+				}
+				if pid := strings.Fields(string(pids))[0]; !strings.Contains(warned.Error, pid+" (") || !strings.Contains(warned.Error, "state D") {
+					t.Errorf("process %s is told as %q", pid, warned.Error)
+				}
+				if err := os.WriteFile(filepath.Join(dir, "freezer.state"), []byte("THAWED"), 0); err != nil {
+					t.Fatal(err)
+				}
+				if res := e.End(j.BatchNo); res.Status != "timeout" && res.Status != "success" {
+					t.Errorf("%s %q", res.Status, res.Error)
+				}
+			})
+		}
+	}
+}
+
 // A flood of output does not keep an attempt from its timeout.
 func TestTimeoutUnderAFlood(t *testing.T) {
 	t.Parallel()
