@@ -93,7 +93,7 @@ func TestOpenRefusesNewerStores(t *testing.T) {
 	t.Parallel()
 	path := populate(t)
 	db := open(t, path)
-	if _, err := db.ExecContext(t.Context(), `UPDATE meta SET schema_version = 7, min_reader = 1`); err != nil {
+	if _, err := db.ExecContext(t.Context(), `UPDATE meta SET schema_version = 99, min_reader = 1`); err != nil {
 		t.Fatal(err)
 	}
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{}) // newer, and still readable
@@ -103,7 +103,7 @@ func TestOpenRefusesNewerStores(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.ExecContext(t.Context(), `UPDATE meta SET min_reader = 7, min_program = '9.1.0'`); err != nil {
+	if _, err := db.ExecContext(t.Context(), `UPDATE meta SET min_reader = 99, min_program = '9.1.0'`); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, path, sqlite.Options{}, ax.ErrTooNew, "needs ax 9.1.0 or newer")

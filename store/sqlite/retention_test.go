@@ -107,6 +107,7 @@ func TestFromSchemaOne(t *testing.T) {
 		ALTER TABLE instance DROP COLUMN verdict; DROP TABLE trigger_key;
 		DROP TABLE history; DROP TABLE history_gone; DROP TRIGGER instance_gone; DROP INDEX instance_status; ALTER TABLE meta DROP COLUMN history_to;
 		ALTER TABLE object DROP COLUMN rewound_from; ALTER TABLE host DROP COLUMN pools;
+		ALTER TABLE meta DROP COLUMN clock_ms; ALTER TABLE meta DROP COLUMN clock_elapsed_ms; ALTER TABLE meta DROP COLUMN clock_kernel; ALTER TABLE meta DROP COLUMN clock_former_ms;
 		DELETE FROM transition WHERE cause = 'mark'; DELETE FROM migration WHERE number > 1; PRAGMA user_version = 1; UPDATE meta SET schema_version = 1`)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +119,7 @@ func TestFromSchemaOne(t *testing.T) {
 	}
 	defer s.Close()
 	info, err := s.Info(t.Context())
-	if err != nil || info.SchemaVersion != 6 || info.MinReader != 1 {
+	if err != nil || info.SchemaVersion != 7 || info.MinReader != 1 {
 		t.Errorf("info is %+v, %v", info, err)
 	}
 	if found := findings(t, path); len(found) > 0 {
