@@ -108,6 +108,29 @@ func TestPoolsAreApart(t *testing.T) {
 	})
 }
 
+// An attempt that goes on over a restart of axd holds its place in its own pool.
+func TestPoolOverARestart(t *testing.T) {
+	simulate(t, func(w *world) {
+		w.cfg.Pools = map[string]int{"slow": 1}
+		w.exec.play = func(ax.Job) play { return play{work: 90 * time.Second} }
+		for _, name := range []string{"a", "b"} {
+			w.apply(name, taskSpec(func(s *ax.TaskSpec) { s.Pool, s.Schedules[0].Every = "slow", 600*minute }))
+			w.trigger(name)
+		}
+		w.boot()
+		w.pass(10 * time.Second)
+		w.crash()
+		w.boot()
+		w.pass(60 * time.Second)
+		if s := w.engine.Stats(); s.Running != 1 {
+			t.Errorf("%d at work in one place", s.Running)
+		}
+		w.pass(120 * time.Second)
+		w.wantStatuses("a", ax.StatusSuccess)
+		w.wantStatuses("b", ax.StatusSuccess)
+	})
+}
+
 // In one pool a handler that is not offered keeps no other's instances waiting.
 func TestPoolOfSeveralHandlers(t *testing.T) {
 	simulate(t, func(w *world) {

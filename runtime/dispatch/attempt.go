@@ -18,6 +18,7 @@ type attempt struct {
 	kind      ax.InstanceKind
 	late      bool            // it was a backlog
 	version   *ax.TaskVersion // nil: it is not to be found
+	pool      string          // whose place it holds
 	handedMs  int64
 	startedMs int64
 	stoppedMs int64
@@ -43,7 +44,7 @@ type ending struct {
 // take makes an attempt of a dispatched row, whose place is taken, and gives it
 // to the executors.
 func (d *Dispatcher) take(h ax.Handover, kind ax.InstanceKind, v *ax.TaskVersion) *attempt {
-	a := &attempt{ref: h.Ref, job: d.job(h, v), kind: kind, version: v, handedMs: h.AtMs}
+	a := &attempt{ref: h.Ref, job: d.job(h, v), kind: kind, version: v, pool: v.Spec.PoolName(), handedMs: h.AtMs}
 	delete(d.suspects, a.job.BatchNo)
 	d.running[h.ID] = a
 	d.task(h.TaskID).active++
@@ -351,7 +352,7 @@ func (d *Dispatcher) free(a *attempt, status ax.Status) {
 		d.cfg.Log.Info("what could not be killed is gone, and its place is free", "task", a.job.Task, "instance", a.ref.ID)
 	}
 	d.wheel.Cancel(a.timer)
-	d.places.release(a.version.Spec.PoolName())
+	d.places.release(a.pool)
 	t := d.task(a.ref.TaskID)
 	t.active--
 	t.blocked = false

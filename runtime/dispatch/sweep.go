@@ -230,7 +230,11 @@ func (d *Dispatcher) inherit(row ax.Instance, now int64) *attempt {
 	}
 	d.running[row.ID] = a
 	d.task(row.TaskID).active++
-	d.places.occupy(a.job.Handler)
+	a.pool = a.job.Handler
+	if v != nil {
+		a.pool = v.Spec.PoolName()
+	}
+	d.places.occupy(a.pool)
 	switch {
 	case row.Status.Final():
 		a.told, a.reported = true, true
