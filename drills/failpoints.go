@@ -197,17 +197,26 @@ func (s *stage) axctlDies(ctx context.Context, p failpoint.Point, env string) er
 	case "prune":
 		args = []string{"store", "gc", "-retain", "1m", "-retain-last", "1"}
 	}
-	cmd := s.command(ctx, args...)
-	cmd.Path, cmd.Env = s.failingAxctl, append(cmd.Env, env)
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || !killed(exit.ProcessState) {
-		return fmt.Errorf("axctl %v did not come to its failpoint: %v: %s", args, err, out)
+	for deadline := time.Now().Add(prunable); ; {
+		cmd := s.command(ctx, args...)
+		cmd.Path, cmd.Env = s.failingAxctl, append(cmd.Env, env)
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) && killed(exit.ProcessState) {
+			break
+		}
+		// An earlier round may have left nothing old enough to delete yet.
+		if err != nil || args[0] != "store" || time.Now().After(deadline) {
+			return fmt.Errorf("axctl %v did not come to its failpoint: %v: %s", args, err, out)
+		}
+		if err := sleep(ctx, time.Second); err != nil {
+			return err
+		}
 	}
 	if args[0] == "cancel" {
 		return nil // whether it was written or not
 	}
-	_, err = s.run(ctx, args...) // nothing has to be cleaned up first
+	_, err := s.run(ctx, args...) // nothing has to be cleaned up first
 	return err
 }
 
