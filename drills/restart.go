@@ -4,7 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/axctl/ax"
 )
 
 // figures are what a start of axd is measured by: how long after its exec it
@@ -54,12 +59,11 @@ func (s *stage) restart(ctx context.Context) (*daemon, figures, error) {
 			}
 		}
 		if f.judge == 0 {
-			var left int
-			err := db.QueryRowContext(ctx, `SELECT count(*) FROM instance WHERE status = 'dispatched' AND instr(?, boot) > 0`, boots.String).Scan(&left)
+			left, err := s.unjudged(ctx, db, boots.String)
 			if err != nil {
 				return d, f, fmt.Errorf("look for what is left: %w", err)
 			}
-			if left == 0 {
+			if !left {
 				f.judge = time.Since(d.started)
 			}
 		}
@@ -68,6 +72,37 @@ func (s *stage) restart(ctx context.Context) (*daemon, figures, error) {
 		}
 	}
 	return d, f, s.limits.check(f)
+}
+
+// unjudged reports whether an attempt of an earlier axd has neither its end nor
+// a process that is at work on it, which axd has taken over then.
+func (s *stage) unjudged(ctx context.Context, db *sql.DB, boots string) (bool, error) {
+	rows, err := db.QueryContext(ctx, `SELECT incarnation, id, attempt FROM instance, meta WHERE status = 'dispatched' AND instr(?, boot) > 0`, boots)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	var left []string
+	for rows.Next() {
+		var incarnation string
+		var id int64
+		var attempt int
+		if err := rows.Scan(&incarnation, &id, &attempt); err != nil {
+			return false, err
+		}
+		left = append(left, "AX_BATCH_NO="+ax.BatchNo(incarnation, id, attempt))
+	}
+	if len(left) == 0 || rows.Err() != nil {
+		return false, rows.Err()
+	}
+	living := map[string]bool{}
+	for _, p := range s.processes() {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid)) // it may be gone
+		for variable := range strings.SplitSeq(string(text), "\x00") {
+			living[variable] = true
+		}
+	}
+	return slices.ContainsFunc(left, func(batch string) bool { return !living[batch] }), nil
 }
 
 // firstClaim returns how long after an instant the first claim after it was, 0

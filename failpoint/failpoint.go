@@ -64,7 +64,6 @@ const (
 	RecoverRead   Point = "recover.read"   // a start knows what was left and has done nothing
 	RecoverTaken  Point = "recover.taken"  // it is taken over, the executors were not asked
 	RecoverAsked  Point = "recover.asked"  // they were
-	RecoverReset  Point = "recover.reset"  // the store has all of the journal, which is full still
 )
 
 // Points returns all points.
@@ -79,7 +78,7 @@ func Points() []Point {
 		PruneBegin, PruneBegun, PruneCommit, PruneCommitted,
 		Statement, Hand, Send, Sent, JournalAppend, JournalSync, JournalSynced,
 		Acknowledge, Acknowledged, Order, Ordered,
-		RecoverRead, RecoverTaken, RecoverAsked, RecoverReset,
+		RecoverRead, RecoverTaken, RecoverAsked,
 	}
 }
 

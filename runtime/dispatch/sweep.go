@@ -211,7 +211,6 @@ func (d *Dispatcher) Recover(ctx context.Context) error {
 	if d.kept > 0 {
 		return nil
 	}
-	failpoint.Hit(failpoint.RecoverReset)
 	return d.cfg.Journal.Reset()
 }
 
