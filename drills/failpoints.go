@@ -48,6 +48,7 @@ func failpoints(ctx context.Context, s *stage) (report, error) {
 	if err := s.failing(); err != nil {
 		return rep, err
 	}
+	s.axd = s.failingAxd // one program, so that its executors are taken over by the next axd
 	begun := time.Now()
 	if err := s.manyTasks(ctx); err != nil {
 		return rep, err
@@ -68,6 +69,9 @@ func failpoints(ctx context.Context, s *stage) (report, error) {
 		}
 		rep.faults++
 		worst = worst.max(f)
+	}
+	if err := sleep(ctx, 7*time.Second); err != nil { // the long ones end, with no axd or one
+		return rep, err
 	}
 	if err := s.settle(ctx, &rep); err != nil {
 		return rep, err
@@ -93,7 +97,7 @@ func (s *stage) failing() error {
 func (s *stage) manyTasks(ctx context.Context) error {
 	text := s.tasksText(50, "") + fmt.Sprintf(`
 task "long" {
-  handler "shell" { command = [%q, "ledger", %q, "20s"] }
+  handler "shell" { command = [%q, "ledger", %q, "6s"] }
   overlap     = "allow"
   concurrency = 100
 }
