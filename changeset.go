@@ -69,9 +69,10 @@ type Change struct {
 
 // TaskChange is what a change does to a task's hot row.
 type TaskChange struct {
-	Enabled   bool
-	MaxActive int
-	Overlap   Overlap
+	Enabled     bool
+	MaxActive   int
+	Overlap     Overlap
+	FreezeAfter int
 	// Timetable is set when next_fire_time moves: the schedule changed, the
 	// task was enabled or disabled, or it is new. Otherwise next_fire_time is
 	// left exactly as it is.

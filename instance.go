@@ -242,6 +242,7 @@ const (
 	CauseStopped     Cause = "stopped"      // its processes were gone later than its end
 	CauseTrigger     Cause = "trigger"      // a person started it
 	CauseRetryOf     Cause = "retry_of"     // a person started it, to do an ended instance's work again
+	CauseFrozen      Cause = "frozen"       // its failure has frozen the task
 	CauseMark        Cause = "mark"         // a person gave a verdict
 	CauseNotAccepted Cause = "not_accepted" // the executor refused the job
 )
@@ -260,6 +261,9 @@ type SkippedStretch struct {
 // CancelByOverlap is Instance.CancelBy when overlap = replace asked, and no
 // person.
 const CancelByOverlap = "overlap: replace"
+
+// FrozenBy is Hold.Who when freeze_after froze a task, and no person.
+const FrozenBy = "freeze_after"
 
 // MaxCountedSlots is the most slots a stretch counts when it is written.
 const MaxCountedSlots = 1000

@@ -78,6 +78,9 @@ type TaskRow struct {
 	Active      int
 	Waiting     int
 	LockVersion int64
+	// FailureStreak is how many instances in a row finally failed, see
+	// rules.Streak; the end of a freezing clears it.
+	FailureStreak int
 	// CheckedFromMs: what accounted for slots up to it may have been deleted by
 	// retention; 0 nothing was.
 	CheckedFromMs int64
@@ -125,7 +128,8 @@ type Operations interface {
 	Cancel(ctx context.Context, id int64, who string, nowMs int64) (Status, error)
 	// Hold puts a hold on a task, or replaces the one it has.
 	Hold(ctx context.Context, objectID int64, h Hold) error
-	// Resume ends a hold. tt accounts for the slots of the held stretch and is
+	// Resume ends a hold; the end of a freezing clears the row's FailureStreak.
+	// tt accounts for the slots of the held stretch and is
 	// computed from the row as read (ErrMoved when it moved). Resuming a task
 	// that is not held is ErrConflict.
 	Resume(ctx context.Context, objectID int64, tt Timetable, nowMs int64) error
@@ -393,6 +397,9 @@ type Ended struct {
 	Late bool
 	// Freed: this call set stopped_ms, so the task has a place again.
 	Freed bool
+	// FrozenAfter: this call has frozen the task (freeze_after), after so many
+	// failed instances in a row; 0 it has not.
+	FrozenAfter int
 }
 
 // CancelIntents tells dispatch about cancels that people stored.

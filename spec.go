@@ -78,6 +78,7 @@ type TaskSpec struct {
 	Pool        string            `json:"pool,omitempty" ax:"pool" doc:"The named slots of a host that it fills; without it those of its handler."`
 	Priority    int               `json:"priority,omitempty" ax:"priority" default:"0" doc:"Who of those that wait for a place of the pool goes first, -100 to 100: the higher; each minute of waiting counts for one."`
 	Idempotent  bool              `json:"idempotent" ax:"idempotent" default:"true" doc:"false: never run again when an attempt's end is unknown."`
+	FreezeAfter int               `json:"freeze_after,omitempty" ax:"freeze_after" default:"0" doc:"So many finally failed instances in a row freeze the task; 0 never."`
 	Labels      map[string]string `json:"labels,omitempty" ax:"labels" doc:"For selection."`
 	Owner       string            `json:"owner,omitempty" ax:"owner" doc:"Who to ask."`
 	Description string            `json:"description,omitempty" ax:"description" doc:"For people."`

@@ -49,6 +49,23 @@ func SkipCause(why Reason) Cause {
 	return CauseOverlap
 }
 
+// Freezing returns the hold that freeze_after puts on a task, and what the life
+// line of the instance says that was the last one to fail.
+func Freezing(e Ending, streak int) (h Hold, detail string) {
+	said := e.Error
+	if said == "" {
+		said = "it gave no error"
+	}
+	detail = fmt.Sprintf("%d instances in a row failed", streak)
+	if streak == 1 {
+		detail = "it failed"
+	}
+	return Hold{
+		Kind: HoldFrozen, Who: FrozenBy, SinceMs: e.NowMs,
+		Reason: CleanText(fmt.Sprintf("%s, the last one is instance %d: %s", detail, e.ID, said), MaxErrorBytes),
+	}, detail
+}
+
 // RetryDetail says in a retry's transition how the attempt ended and what comes
 // next.
 func RetryDetail(e Ending) string {

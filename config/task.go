@@ -42,6 +42,7 @@ func (r reader) common(t *draft) {
 	choice(r, "overlap", &t.spec.Overlap, ax.Overlaps)
 	r.pool(&t.spec.Pool)
 	r.boolean("idempotent", &t.spec.Idempotent)
+	r.integer("freeze_after", &t.spec.FreezeAfter, 0, 10_000)
 	r.labels(&t.spec.Labels)
 	r.text("owner", &t.spec.Owner)
 	r.text("timezone", &t.timezone)

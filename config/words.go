@@ -33,16 +33,16 @@ var (
 	variableWords   = words{place: "a variable", attributes: []string{"type", "default", "description", "sensitive", "nullable"}, blocks: []string{"validation"}}
 	validationWords = words{place: "a validation block", attributes: []string{"condition", "error_message"}}
 	taskWords       = wordsOf("a task", ax.TaskSpec{}).with("for_each").
-			designed("on", "params", "heartbeat", "runs_on", "shard", "freeze_after", "prevent_destroy")
+			designed("on", "params", "heartbeat", "runs_on", "shard", "prevent_destroy")
 	scheduleWords = wordsOf("a schedule block", ax.ScheduleSpec{}).
 			designed("cron6", "quartz", "gap", "fold", "calendar", "on_excluded", "spread", "jitter", "until")
 	retryWords    = wordsOf("a retry block", ax.RetrySpec{})
 	misfireWords  = wordsOf("a misfire block", ax.MisfireSpec{})
 	defaultsWords = words{
 		place:      "a defaults block",
-		attributes: []string{"timezone", "owner", "labels", "timeout", "kill_after", "start_within", "concurrency", "overlap", "pool", "idempotent"},
+		attributes: []string{"timezone", "owner", "labels", "timeout", "kill_after", "start_within", "concurrency", "overlap", "pool", "idempotent", "freeze_after"},
 		blocks:     []string{"retry", "misfire"},
-		unbuilt:    []string{"runs_on", "heartbeat", "freeze_after"},
+		unbuilt:    []string{"runs_on", "heartbeat"},
 	}
 )
 

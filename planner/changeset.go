@@ -206,7 +206,7 @@ func (s *step) change() *ax.TaskChange {
 		of = s.old
 	}
 	return &ax.TaskChange{
-		Enabled: s.next.spec.Enabled, MaxActive: of.spec.Concurrency, Overlap: of.spec.Overlap,
+		Enabled: s.next.spec.Enabled, MaxActive: of.spec.Concurrency, Overlap: of.spec.Overlap, FreezeAfter: of.spec.FreezeAfter,
 		Timetable: s.timetable(), SkipPending: s.skipPending(),
 	}
 }

@@ -191,7 +191,7 @@ func (w *world) apply(name string, spec *ax.TaskSpec) int64 {
 	}
 	c := ax.Change{
 		Action: ax.ActionCreate, Kind: ax.KindTask, Name: name, Definition: body, Hash: hash,
-		Task: &ax.TaskChange{Enabled: spec.Enabled, MaxActive: spec.Concurrency, Overlap: spec.Overlap, Timetable: tt},
+		Task: &ax.TaskChange{Enabled: spec.Enabled, MaxActive: spec.Concurrency, Overlap: spec.Overlap, FreezeAfter: spec.FreezeAfter, Timetable: tt},
 	}
 	for _, o := range w.objects() {
 		if o.Name == name {

@@ -373,10 +373,14 @@ func (e *explainer) free() bool {
 
 // held tells a hold as the cause.
 func (e *explainer) held(h ax.Hold) {
+	remedy := "axctl resume " + e.address() + " lets it go on"
+	if h.Kind == ax.HoldFrozen {
+		remedy = "mend what fails, then axctl unfreeze " + e.address()
+	}
 	e.no("Is it free of holds?", e.hold(h), Answer{
 		Code:   Held,
 		Text:   fmt.Sprintf("%s is %s.", e.Object.Address(), e.hold(h)),
-		Remedy: "axctl resume " + e.address() + " lets it go on",
+		Remedy: remedy,
 	})
 }
 

@@ -88,6 +88,17 @@ var nowCauses = []cause{
 		"task.a is frozen by bob since Mon 2026-11-30 11:30 +00:00, until Tue 2026-12-01 00:00 +00:00: moving house.",
 	},
 	{
+		"frozen by its failures", func(w *world) {
+			w.apply(task(func(s *ax.TaskSpec) { s.FreezeAfter = 2 }))
+			w.fire("2026-11-30T12:00:00Z")
+			w.finish(1, "2026-11-30T12:00:03Z", badly(ax.StatusFailed, ax.ClassFailed, "exit code 3"))
+			w.fire("2026-11-30T13:00:00Z")
+			w.finish(2, "2026-11-30T13:00:03Z", badly(ax.StatusFailed, ax.ClassFailed, "exit code 3"))
+			w.at("2026-11-30T15:00:00Z")
+		}, "", why.Held,
+		"task.a is frozen by freeze_after since Mon 2026-11-30 13:00:03 +00:00, until someone unfreezes it: 2 instances in a row failed, the last one is instance 2: exit code 3.",
+	},
+	{
 		"a hold that is over while axd is down", func(w *world) {
 			w.apply(task())
 			w.hold(ax.HoldPaused, w.ms("2026-11-30T12:30:00Z"))

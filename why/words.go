@@ -39,6 +39,9 @@ func (e *explainer) since(so func(ax.TaskSpec) bool) ax.VersionRow {
 
 func (e *explainer) hold(h ax.Hold) string {
 	until := "until someone resumes it"
+	if h.Kind == ax.HoldFrozen {
+		until = "until someone unfreezes it"
+	}
 	if h.UntilMs != 0 {
 		until = "until " + e.at(h.UntilMs)
 	}

@@ -313,6 +313,7 @@ func (d *Dispatcher) settle(w ending, got ax.Ended, now int64) bool {
 			e.Status = got.Status
 		}
 		d.tellEnded(a.job, e)
+		d.tellFrozen(a.job, e, got)
 	}
 	if e.StoppedMs == 0 {
 		return false
@@ -342,6 +343,16 @@ func (d *Dispatcher) tellEnded(job ax.Job, e ax.Ending) {
 	if d.cfg.OnEnded != nil {
 		d.cfg.OnEnded(job, e)
 	}
+}
+
+// tellFrozen tells an end that has frozen its task.
+func (d *Dispatcher) tellFrozen(job ax.Job, e ax.Ending, got ax.Ended) {
+	if got.FrozenAfter == 0 {
+		return
+	}
+	d.metrics.frozen.Inc()
+	d.cfg.Log.Warn("a task is frozen: it does not fire until someone unfreezes it", "stack", job.Stack, "task", job.Task,
+		"failed_in_a_row", got.FrozenAfter, "instance", e.ID, "error", e.Error)
 }
 
 // free gives back what a gone attempt held.

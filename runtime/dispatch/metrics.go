@@ -31,7 +31,7 @@ func (d *Dispatcher) Stats() Stats {
 
 type metrics struct {
 	handed, started, retried prometheus.Counter
-	lapsed                   prometheus.Counter
+	lapsed, frozen           prometheus.Counter
 	ended                    *prometheus.CounterVec
 	lateness                 prometheus.Histogram
 }
@@ -45,6 +45,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		started: counter("ax_dispatch_started_total", "Attempts that executors have begun."),
 		retried: counter("ax_dispatch_retries_total", "Ended attempts that another one follows."),
 		lapsed:  counter("ax_dispatch_lapsed_total", "Waiting instances that were not started within start_within."),
+		frozen:  counter("ax_dispatch_frozen_total", "Tasks frozen by freeze_after."),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ax_dispatch_ended_total", Help: "Attempts that have ended, by status and error class.",
 		}, []string{"status", "class"}),
@@ -55,7 +56,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 	}
 	if r != nil {
-		r.MustRegister(m.handed, m.started, m.retried, m.lapsed, m.ended, m.lateness)
+		r.MustRegister(m.handed, m.started, m.retried, m.lapsed, m.frozen, m.ended, m.lateness)
 	}
 	return m
 }

@@ -219,7 +219,7 @@ func (s *Store) change(cs ax.ChangeSet, c ax.Change, r ax.Revision) {
 }
 
 func (s *Store) changeTask(o *object, t ax.TaskChange, nowMs int64) {
-	o.Row.Enabled, o.maxActive, o.overlap = t.Enabled, t.MaxActive, t.Overlap
+	o.Row.Enabled, o.maxActive, o.overlap, o.freezeAfter = t.Enabled, t.MaxActive, t.Overlap, t.FreezeAfter
 	if t.SkipPending != ax.ReasonNone {
 		s.skipWaiting(o, t.SkipPending, nowMs)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/runtime/rules"
 )
 
 // maxLateResults bounds the late_result notes of one instance.
@@ -132,8 +133,7 @@ func (s *Store) finish(e ax.Ending) ax.Ended {
 	case e.Status == ax.StatusPending:
 		return s.retry(in, e)
 	default:
-		s.end(in, e, e.Status, e.Cause)
-		return ax.Ended{Status: in.Status, Freed: e.StoppedMs != 0}
+		return s.end(in, e, e.Status, e.Cause)
 	}
 }
 
@@ -168,14 +168,11 @@ func (s *Store) retry(in *instance, e ax.Ending) ax.Ended {
 	switch {
 	case in.CancelBy != "":
 		e.ErrorClass, e.Detail = ax.ClassCancelled, ax.CancelDetail(in.CancelBy)
-		s.end(in, e, ax.StatusCancelled, ax.CauseCancel)
-		return ax.Ended{Status: in.Status, Freed: true}
+		return s.end(in, e, ax.StatusCancelled, ax.CauseCancel)
 	case o.Deleted:
-		s.end(in, e, e.RetryStatus, ax.CauseDeleted)
-		return ax.Ended{Status: in.Status, Freed: true}
+		return s.end(in, e, e.RetryStatus, ax.CauseDeleted)
 	case !o.Row.Enabled && in.Kind == ax.InstanceSchedule:
-		s.end(in, e, e.RetryStatus, ax.CauseDisabled)
-		return ax.Ended{Status: in.Status, Freed: true}
+		return s.end(in, e, e.RetryStatus, ax.CauseDisabled)
 	}
 	in.attempts = append(in.attempts, ax.Attempt{
 		InstanceID: in.ID, Attempt: in.Attempt, Host: in.Host, Executor: in.Executor,
@@ -192,8 +189,8 @@ func (s *Store) retry(in *instance, e ax.Ending) ax.Ended {
 	return ax.Ended{Status: in.Status, Freed: true}
 }
 
-// end writes a final state, once.
-func (s *Store) end(in *instance, e ax.Ending, status ax.Status, cause ax.Cause) {
+// end writes a final state, once, and counts it in the task's streak.
+func (s *Store) end(in *instance, e ax.Ending, status ax.Status, cause ax.Cause) ax.Ended {
 	in.Status = status
 	in.StartedMs = cmp.Or(e.StartedMs, in.StartedMs)
 	in.EndedMs = cmp.Or(e.EndedMs, e.NowMs)
@@ -205,7 +202,18 @@ func (s *Store) end(in *instance, e ax.Ending, status ax.Status, cause ax.Cause)
 	if status == ax.StatusSuccess && in.CancelBy != "" {
 		in.note(e.NowMs, status, status, "dispatch", ax.CauseCancelLate, "")
 	}
-	s.stop(in, e.StoppedMs)
+	ended := ax.Ended{Status: status, Freed: s.stop(in, e.StoppedMs)}
+	o := s.objects[in.TaskID]
+	var freeze bool
+	o.Row.FailureStreak, freeze = rules.Streak(o.Row.FailureStreak, o.freezeAfter, status, e.ErrorClass)
+	if freeze && o.Row.Hold == nil && !o.Deleted {
+		h, detail := ax.Freezing(e, o.Row.FailureStreak)
+		in.note(e.NowMs, status, status, "dispatch", ax.CauseFrozen, detail)
+		o.Row.Hold = &h
+		o.Row.LockVersion++
+		ended.FrozenAfter = o.Row.FailureStreak
+	}
+	return ended
 }
 
 // Open implements ax.Dispatches.

@@ -153,6 +153,9 @@ func (s *Store) Resume(_ context.Context, objectID int64, tt ax.Timetable, nowMs
 	if err := s.checkTimetable(o, tt, true, nowMs); err != nil {
 		return err
 	}
+	if o.Row.Hold.Kind == ax.HoldFrozen {
+		o.Row.FailureStreak = 0
+	}
 	o.Row.Hold = nil
 	o.Row.LockVersion++
 	s.moveTimetable(o, tt, nowMs)

@@ -66,9 +66,10 @@ type stack struct {
 
 type object struct {
 	ax.Object
-	versions  []version
-	maxActive int
-	overlap   ax.Overlap
+	versions    []version
+	maxActive   int
+	overlap     ax.Overlap
+	freezeAfter int
 }
 
 type version struct {

@@ -225,9 +225,9 @@ func (a *apply) createTask(o objectRow, t ax.TaskChange) error {
 	if t.Timetable != nil {
 		tt = *t.Timetable
 	}
-	_, err := a.exec(`INSERT INTO task (object_id, next_fire_time, last_slot, lock_version, active, waiting, max_active, version, enabled, overlap)
-		VALUES (?, ?, ?, 1, 0, ?, ?, ?, ?, ?)`,
-		o.id, null(tt.NextMs), null(tt.LastSlotMs), len(tt.Starts), t.MaxActive, o.version, t.Enabled, string(t.Overlap))
+	_, err := a.exec(`INSERT INTO task (object_id, next_fire_time, last_slot, lock_version, active, waiting, max_active, version, enabled, overlap, freeze_after)
+		VALUES (?, ?, ?, 1, 0, ?, ?, ?, ?, ?, ?)`,
+		o.id, null(tt.NextMs), null(tt.LastSlotMs), len(tt.Starts), t.MaxActive, o.version, t.Enabled, string(t.Overlap), t.FreezeAfter)
 	if err != nil {
 		return err
 	}
@@ -235,8 +235,8 @@ func (a *apply) createTask(o objectRow, t ax.TaskChange) error {
 }
 
 func (a *apply) updateTask(o objectRow, t ax.TaskChange) error {
-	_, err := a.exec(`UPDATE task SET lock_version = lock_version + 1, max_active = ?, version = ?, enabled = ?, overlap = ?
-		WHERE object_id = ?`, t.MaxActive, o.version, t.Enabled, string(t.Overlap), o.id)
+	_, err := a.exec(`UPDATE task SET lock_version = lock_version + 1, max_active = ?, version = ?, enabled = ?, overlap = ?, freeze_after = ?
+		WHERE object_id = ?`, t.MaxActive, o.version, t.Enabled, string(t.Overlap), t.FreezeAfter, o.id)
 	if err != nil {
 		return err
 	}

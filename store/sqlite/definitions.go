@@ -37,7 +37,7 @@ func (s *Store) ReadStack(ctx context.Context, name string) (ax.StackState, erro
 
 const selectObjects = `
 	SELECT o.id, o.kind, s.name, o.name, o.version, o.deleted_ms, o.hash, d.body, r.who, r.at_ms,
-		t.enabled, t.next_fire_time, t.last_slot, o.fingerprint, t.active, t.waiting, t.lock_version, o.checked_from,
+		t.enabled, t.next_fire_time, t.last_slot, o.fingerprint, t.active, t.waiting, t.lock_version, o.checked_from, t.failure_streak,
 		t.hold, h.who, h.since_ms, h.until_ms, h.reason
 	FROM object o
 	JOIN stack s ON s.id = o.stack_id
@@ -53,7 +53,7 @@ func scanObject(r *row) ax.Object {
 		Deleted: r.flag(), Hash: r.text(), Definition: json.RawMessage(r.text()), WrittenBy: r.text(), WrittenMs: r.int64(),
 		Row: ax.TaskRow{
 			Enabled: r.flag(), NextMs: r.int64(), LastSlotMs: r.int64(), Fingerprint: r.text(),
-			Active: r.int(), Waiting: r.int(), LockVersion: r.int64(), CheckedFromMs: r.int64(),
+			Active: r.int(), Waiting: r.int(), LockVersion: r.int64(), CheckedFromMs: r.int64(), FailureStreak: r.int(),
 		},
 	}
 	if h := scanHold(r); h.Kind != "" {

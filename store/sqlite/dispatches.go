@@ -144,10 +144,8 @@ func finish(t *tx, e ax.Ending) (ax.Ended, error) {
 		switch {
 		case err != nil:
 			return ax.Ended{}, err
-		case n == 1 && e.StoppedMs != 0:
-			return ax.Ended{Status: ax.StatusSuccess, Freed: true}, count(t, e.TaskID, -1, 0)
 		case n == 1:
-			return ax.Ended{Status: ax.StatusSuccess}, nil
+			return ax.Ended{Status: ax.StatusSuccess, Freed: e.StoppedMs != 0}, succeed(t, e)
 		}
 	}
 	at, err := findAttempt(t, e.Ref)
@@ -198,7 +196,9 @@ type attemptRow struct {
 	cancelBy, host, executor string
 	handedMs, startedMs      int64
 	scheduled                bool
-	deleted, enabled         bool // the task's
+	// The task's:
+	deleted, enabled, held bool
+	streak, freezeAfter    int
 }
 
 func findAttempt(t *tx, ref ax.Ref) (found *attemptRow, err error) {
@@ -206,10 +206,11 @@ func findAttempt(t *tx, ref ax.Ref) (found *attemptRow, err error) {
 		found = &attemptRow{
 			id: ref.ID, attempt: r.int(), status: ax.Status(r.text()), cancelBy: r.text(), host: r.text(), executor: r.text(),
 			handedMs: r.int64(), startedMs: r.int64(), scheduled: r.flag(), deleted: r.flag(), enabled: r.flag(),
+			held: r.flag(), streak: r.int(), freezeAfter: r.int(),
 		}
 		return nil
 	}, `SELECT i.attempt, i.status, i.cancel_by, i.host, i.executor, i.handed_ms, i.started_ms, i.kind = 'schedule',
-			o.deleted_ms IS NOT NULL, t.enabled
+			o.deleted_ms IS NOT NULL, t.enabled, t.hold IS NOT NULL, t.failure_streak, t.freeze_after
 		FROM instance i JOIN task t ON t.object_id = i.task_id JOIN object o ON o.id = i.task_id
 		WHERE i.due_ms = ? AND i.task_id = ? AND i.slot_key = ? AND i.id = ?`, ref.DueMs, ref.TaskID, ref.SlotKey, ref.ID)
 	return found, err
@@ -248,10 +249,14 @@ func (at *attemptRow) end(t *tx, e ax.Ending, status ax.Status, cause ax.Cause) 
 			return ended, err
 		}
 	}
-	if !ended.Freed {
-		return ended, nil
+	if ended.Freed {
+		if err := count(t, e.TaskID, -1, 0); err != nil {
+			return ended, err
+		}
 	}
-	return ended, count(t, e.TaskID, -1, 0)
+	var err error
+	ended.FrozenAfter, err = at.streakOn(t, e, status)
+	return ended, err
 }
 
 // stop sets stopped_ms of an ended attempt if it was not set; only then its

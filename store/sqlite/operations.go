@@ -212,18 +212,29 @@ func cancelWaiting(t *tx, ref ax.Ref, who string, nowMs int64) error {
 // Hold implements ax.Operations.
 func (s *Store) Hold(ctx context.Context, objectID int64, h ax.Hold) error {
 	return s.write(ctx, 1, func(t *tx) error {
-		n, err := t.exec(`UPDATE task SET hold = ?, lock_version = lock_version + 1
-			WHERE object_id = ? AND EXISTS (SELECT 1 FROM object WHERE id = object_id AND deleted_ms IS NULL)`, string(h.Kind), objectID)
-		if err != nil {
+		alive := false
+		err := t.query(func(*row) error { alive = true; return nil },
+			`SELECT 1 FROM task t JOIN object o ON o.id = t.object_id WHERE o.id = ? AND o.deleted_ms IS NULL`, objectID)
+		switch {
+		case err != nil:
 			return err
-		}
-		if n == 0 {
+		case !alive:
 			return fmt.Errorf("task %d: %w", objectID, ax.ErrNotFound)
 		}
-		_, err = t.exec(`INSERT OR REPLACE INTO hold (task_id, kind, who, since_ms, until_ms, reason) VALUES (?, ?, ?, ?, ?, ?)`,
-			objectID, string(h.Kind), h.Who, h.SinceMs, null(h.UntilMs), text(ax.CleanText(h.Reason, ax.MaxErrorBytes)))
-		return err
+		return putHold(t, objectID, h)
 	})
+}
+
+// putHold holds a task, or replaces the hold it has. Its next_fire_time stays:
+// the held stretch begins there.
+func putHold(t *tx, taskID int64, h ax.Hold) error {
+	_, err := t.exec(`UPDATE task SET hold = ?, lock_version = lock_version + 1 WHERE object_id = ?`, string(h.Kind), taskID)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`INSERT OR REPLACE INTO hold (task_id, kind, who, since_ms, until_ms, reason) VALUES (?, ?, ?, ?, ?, ?)`,
+		taskID, string(h.Kind), h.Who, h.SinceMs, null(h.UntilMs), text(ax.CleanText(h.Reason, ax.MaxErrorBytes)))
+	return err
 }
 
 // Resume implements ax.Operations and ax.Claims.
@@ -247,7 +258,8 @@ func (s *Store) Resume(ctx context.Context, objectID int64, tt ax.Timetable, now
 		case o.overtakes(tt, true, nowMs):
 			return fmt.Errorf("task %d: %w", objectID, ax.ErrMoved)
 		}
-		if _, err := t.exec(`UPDATE task SET hold = NULL, lock_version = lock_version + 1 WHERE object_id = ?`, objectID); err != nil {
+		if _, err := t.exec(`UPDATE task SET failure_streak = CASE WHEN hold = 'frozen' THEN 0 ELSE failure_streak END,
+				hold = NULL, lock_version = lock_version + 1 WHERE object_id = ?`, objectID); err != nil {
 			return err
 		}
 		if _, err := t.exec(`DELETE FROM hold WHERE task_id = ?`, objectID); err != nil {

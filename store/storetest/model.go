@@ -255,11 +255,12 @@ func (p *pair) draw() ax.Change {
 	want := spec()
 	want.Enabled = p.flag("enabled")
 	want.Concurrency = p.number("concurrency", 1, 3)
+	want.FreezeAfter = p.number("freeze_after", 0, 2)
 	want.Overlap = rapid.SampledFrom(ax.Overlaps).Draw(p.T, "overlap")
 	body, hash := ax.Definition{Kind: ax.KindTask, Name: name, Task: want}.Canonical()
 	c := ax.Change{
 		Action: ax.ActionCreate, Kind: ax.KindTask, Name: name, Definition: body, Hash: hash,
-		Task: &ax.TaskChange{Enabled: want.Enabled, MaxActive: want.Concurrency, Overlap: want.Overlap},
+		Task: &ax.TaskChange{Enabled: want.Enabled, MaxActive: want.Concurrency, Overlap: want.Overlap, FreezeAfter: want.FreezeAfter},
 	}
 	var old ax.Object
 	for _, o := range p.objects() {
@@ -408,7 +409,8 @@ func (p *pair) finish() {
 	}
 	e := ax.Ending{
 		Ref: in.Ref, Attempt: max(1, in.Attempt-p.number("older", 0, 1)), EndedMs: p.nowMs, NowMs: p.nowMs, NotBeforeMs: p.nowMs + minute,
-		RetryStatus: ax.StatusFailed, Error: "no", ErrorClass: ax.ClassFailed,
+		RetryStatus: ax.StatusFailed, Error: "no",
+		ErrorClass: rapid.SampledFrom([]ax.ErrorClass{ax.ClassFailed, ax.ClassFailed, ax.ClassResource}).Draw(p.T, "class"),
 		Status: rapid.SampledFrom([]ax.Status{
 			"", ax.StatusPending, ax.StatusSuccess, ax.StatusFailed, ax.StatusTimeout, ax.StatusCancelled,
 		}).Draw(p.T, "status"),
@@ -458,7 +460,7 @@ func (p *pair) hold() {
 	if !ok {
 		return
 	}
-	h := ax.Hold{Kind: ax.HoldPaused, Who: "ann", SinceMs: p.nowMs, Reason: "why"}
+	h := ax.Hold{Kind: rapid.SampledFrom([]ax.HoldKind{ax.HoldPaused, ax.HoldFrozen}).Draw(p.T, "kind"), Who: "ann", SinceMs: p.nowMs, Reason: "why"}
 	if p.flag("ends") {
 		h.UntilMs = p.nowMs + int64(p.number("for", 1, int(3*minute)))
 	}

@@ -74,6 +74,8 @@ func Run(t *testing.T, open Open) {
 		{"retry by a person", testRetryByHand},
 		{"mark", testMark},
 		{"hold and resume", testHold},
+		{"freeze_after", testFreeze},
+		{"freeze_after spares holds and deleted tasks", testFreezeSpares},
 		{"hosts", testHosts},
 		{"the clock's mark", testClockMark},
 		{"prune what is old", testPrune},
@@ -170,7 +172,7 @@ func (f *fixture) create(name string, s *ax.TaskSpec) ax.Change {
 	return ax.Change{
 		Action: ax.ActionCreate, Kind: ax.KindTask, Name: name, Definition: body, Hash: hash,
 		Task: &ax.TaskChange{
-			Enabled: s.Enabled, MaxActive: s.Concurrency, Overlap: s.Overlap,
+			Enabled: s.Enabled, MaxActive: s.Concurrency, Overlap: s.Overlap, FreezeAfter: s.FreezeAfter,
 			Timetable: &ax.Timetable{NextMs: next, Fingerprint: ""},
 		},
 	}

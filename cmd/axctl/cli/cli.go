@@ -162,6 +162,8 @@ func commands() []func(*call) *cobra.Command {
 		cancelCommand,
 		pauseCommand,
 		resumeCommand,
+		freezeCommand,
+		unfreezeCommand,
 		statusCommand,
 		doctorCommand,
 		storeCommand,

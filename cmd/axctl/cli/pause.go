@@ -9,7 +9,8 @@ import (
 	"github.com/axctl/ax"
 )
 
-type pauseArgs struct {
+type holdArgs struct {
+	kind    ax.HoldKind
 	address string
 	reason  string
 	length  string
@@ -17,36 +18,39 @@ type pauseArgs struct {
 }
 
 func pauseCommand(c *call) *cobra.Command {
-	var a pauseArgs
-	cmd := &cobra.Command{
-		Use:               "pause ADDRESS -reason=TEXT",
-		ValidArgsFunction: c.completeAddress,
-		Short:             "Keep a task from firing until someone resumes it, or for a time",
+	return holdCommand(c, ax.HoldPaused, &cobra.Command{
+		Use:   "pause ADDRESS -reason=TEXT",
+		Short: "Keep a task from firing until someone resumes it, or for a time",
 		Long: "pause keeps a task from firing. What runs goes on, and trigger still works. Plans\n" +
 			"show the hold and never change it. What becomes of the slots that pass meanwhile is\n" +
 			"the task's misfire.on_resume (skip, unless it says otherwise).",
-		Args: argumentCount(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			a.address = args[0]
-			result, err := c.pause(cmd.Context(), a)
-			if err != nil {
-				return err
-			}
-			return c.print(result)
-		},
+	})
+}
+
+// holdCommand completes a command that puts a hold on a task.
+func holdCommand(c *call, kind ax.HoldKind, cmd *cobra.Command) *cobra.Command {
+	a := holdArgs{kind: kind}
+	cmd.ValidArgsFunction, cmd.Args = c.completeAddress, argumentCount(1, 1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a.address = args[0]
+		result, err := c.hold(cmd.Context(), a)
+		if err != nil {
+			return err
+		}
+		return c.print(result)
 	}
 	cmd.Flags().StringVar(&a.reason, "reason", "", "`TEXT` that says why, for whoever sees it later (needed)")
-	cmd.Flags().StringVar(&a.length, "for", "", "resume by itself after `TIME`: 2h, 7d")
-	cmd.Flags().StringVar(&a.until, "until", "", "resume by itself at `WHEN`")
+	cmd.Flags().StringVar(&a.length, "for", "", "end by itself after `TIME`: 2h, 7d")
+	cmd.Flags().StringVar(&a.until, "until", "", "end by itself at `WHEN`")
 	return cmd
 }
 
-func (c *call) pause(ctx context.Context, a pauseArgs) (holdResult, error) {
+func (c *call) hold(ctx context.Context, a holdArgs) (holdResult, error) {
 	switch {
 	case a.reason == "":
-		return holdResult{}, ax.Diagnostic{Severity: ax.SeverityError, Summary: "-reason is missing", Detail: "Say why, for whoever finds the task paused: -reason=\"disk is full\"."}
+		return holdResult{}, ax.Diagnostic{Severity: ax.SeverityError, Summary: "-reason is missing", Detail: fmt.Sprintf("Say why, for whoever finds the task %s: -reason=\"disk is full\".", a.kind)}
 	case a.length != "" && a.until != "":
-		return holdResult{}, ax.Diagnostic{Severity: ax.SeverityError, Summary: "-for and -until do not go together", Detail: "Both say when the pause ends."}
+		return holdResult{}, ax.Diagnostic{Severity: ax.SeverityError, Summary: "-for and -until do not go together", Detail: "Both say when the hold ends."}
 	}
 	s, err := c.open(ctx, OpenOptions{})
 	if err != nil {
@@ -57,12 +61,12 @@ func (c *call) pause(ctx context.Context, a pauseArgs) (holdResult, error) {
 	if err != nil {
 		return holdResult{}, err
 	}
-	hold := ax.Hold{Kind: ax.HoldPaused, Who: c.env.User, SinceMs: c.nowMs(), Reason: a.reason}
-	if hold.UntilMs, err = c.pauseEnd(a, t); err != nil {
+	hold := ax.Hold{Kind: a.kind, Who: c.env.User, SinceMs: c.nowMs(), Reason: a.reason}
+	if hold.UntilMs, err = c.holdEnd(a, t); err != nil {
 		return holdResult{}, err
 	}
 	if err := s.Hold(ctx, t.ID, hold); err != nil {
-		return holdResult{}, fmt.Errorf("pause %s: %w", t.Address(), err)
+		return holdResult{}, fmt.Errorf("hold %s: %w", t.Address(), err)
 	}
 	r := holdResult{before: t.Row.Hold, running: t.Row.Active}
 	t.Row.Hold = &hold
@@ -70,8 +74,8 @@ func (c *call) pause(ctx context.Context, a pauseArgs) (holdResult, error) {
 	return r, nil
 }
 
-// pauseEnd reads when a pause ends; 0 never.
-func (c *call) pauseEnd(a pauseArgs, t task) (int64, error) {
+// holdEnd reads when a hold ends; 0 never.
+func (c *call) holdEnd(a holdArgs, t task) (int64, error) {
 	now := c.env.Now()
 	var until int64
 	switch {
@@ -90,7 +94,7 @@ func (c *call) pauseEnd(a pauseArgs, t task) (int64, error) {
 		return 0, nil
 	}
 	if until <= now.UnixMilli() {
-		return 0, ax.Diagnostic{Severity: ax.SeverityError, Summary: "The pause would be over already", Detail: when(until, t.Zone) + " is not after now."}
+		return 0, ax.Diagnostic{Severity: ax.SeverityError, Summary: "The hold would be over already", Detail: when(until, t.Zone) + " is not after now."}
 	}
 	return until, nil
 }

@@ -47,7 +47,7 @@ func (r planResult) human(s *screen) {
 		if p.Empty() {
 			s.line("")
 		}
-		s.line("Held by people, left as they are:")
+		s.line("Held, left as they are:")
 		for _, h := range p.Held {
 			hold := ax.Hold{Kind: h.Kind, Who: h.Who, SinceMs: h.SinceMs, UntilMs: h.UntilMs, Reason: h.Reason}
 			s.line("  %-30s %s", clean(h.Address), s.hold(hold, offsetZone(h.Since)))

@@ -367,7 +367,7 @@ func TestPlanScreen(t *testing.T) {
       next fire   Tue 2026-12-01 02:00 +00:00 -> none
       in flight   instance 1 waiting, will be skipped
 
-Held by people, left as they are:
+Held, left as they are:
   task.a                         paused by ada since Mon 2026-11-30 15:00 +00:00, until someone resumes it: moving house\u001b[2J
 
 Plan: 0 to add, 1 to change, 1 to delete.

@@ -81,6 +81,8 @@ func (s *screen) nextFiring(t task) string {
 	switch h := t.Row.Hold; {
 	case h == nil || t.Row.NextMs == 0:
 		return s.at(t.Row.NextMs, t.Zone)
+	case h.UntilMs == 0 && h.Kind == ax.HoldFrozen:
+		return "when unfrozen"
 	case h.UntilMs == 0:
 		return "when resumed"
 	default:
@@ -102,7 +104,7 @@ func taskState(t task) string {
 	}
 }
 
-// holds lists what people keep from firing.
+// holds lists what is kept from firing.
 func (s *screen) holds(all []task) {
 	head := false
 	for _, t := range all {
@@ -111,7 +113,7 @@ func (s *screen) holds(all []task) {
 		}
 		if !head {
 			s.line("")
-			s.line("Held by people:")
+			s.line("Held:")
 			head = true
 		}
 		s.line("  %-30s %s", clean(t.Address()), s.hold(*t.Row.Hold, t.Zone))
@@ -121,6 +123,9 @@ func (s *screen) holds(all []task) {
 // hold says who holds a task, since when, until when and why.
 func (s *screen) hold(h ax.Hold, zone *time.Location) string {
 	until := "until someone resumes it"
+	if h.Kind == ax.HoldFrozen {
+		until = "until someone unfreezes it"
+	}
 	if h.UntilMs != 0 {
 		until = "until " + s.at(h.UntilMs, zone)
 	}
@@ -141,7 +146,7 @@ func objectJSON(t task) document {
 		"state": taskState(t), "enabled": t.Row.Enabled, "hold": holdJSON(t.Row.Hold, t.Zone),
 		"next_fire": stamp(t.Row.NextMs, t.Zone), "next_fire_ms": stampMs(t.Row.NextMs),
 		"last_slot": stamp(t.Row.LastSlotMs, t.Zone), "last_slot_ms": stampMs(t.Row.LastSlotMs),
-		"running": t.Row.Active, "waiting": t.Row.Waiting, "definition": t.Definition,
+		"failure_streak": t.Row.FailureStreak, "running": t.Row.Active, "waiting": t.Row.Waiting, "definition": t.Definition,
 	}
 }
 

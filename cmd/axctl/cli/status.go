@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -100,7 +103,7 @@ func (r statusResult) human(s *screen) {
 			disabled++
 		}
 	}
-	s.line("tasks      %d, of them %d held by people, %d disabled", len(r.tasks), held, disabled)
+	s.line("tasks      %d, of them %d held, %d disabled", len(r.tasks), held, disabled)
 	s.line("instances  %d running, %d waiting", r.counts[ax.StatusDispatched], r.counts[ax.StatusPending]+r.counts[ax.StatusWaiting])
 	for i, f := range r.coming {
 		s.line("%-10s %s  %s", first(i, "next"), s.at(f.dueMs, f.zone), clean(f.address))
@@ -112,7 +115,26 @@ func (r statusResult) human(s *screen) {
 		}
 		s.line("%-10s %s  due %s, %s ago", first(i, "overdue"), clean(t.Address()), s.at(t.Row.NextMs, t.Zone), ax.Duration(r.nowMs-t.Row.NextMs).Rough())
 	}
+	s.failing(r.tasks)
 	s.holds(r.tasks)
+}
+
+// failing lists tasks whose newest instances failed, the longest streak first;
+// those that are frozen for it are among the holds.
+func (s *screen) failing(all []task) {
+	failing := slices.DeleteFunc(slices.Clone(all), func(t task) bool { return t.Row.FailureStreak == 0 || t.Row.Hold != nil })
+	slices.SortStableFunc(failing, func(a, b task) int { return cmp.Compare(b.Row.FailureStreak, a.Row.FailureStreak) })
+	for i, t := range failing {
+		if i == 5 {
+			s.line("           and %d more", len(failing)-i)
+			break
+		}
+		freezing := ""
+		if n := t.Spec.FreezeAfter; n > 0 {
+			freezing = fmt.Sprintf(" (freeze_after = %d)", n)
+		}
+		s.line("%-10s %s  %s failed in a row%s", first(i, "failing"), clean(t.Address()), plural(t.Row.FailureStreak, "instance"), freezing)
+	}
 }
 
 // first is the word in the first line of a group, and nothing in the others.

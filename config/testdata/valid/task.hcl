@@ -13,6 +13,7 @@ task "full" {
   kill_after  = "0s"
 
   start_within = "45m"
+  freeze_after = 4
 
   concurrency = 3
   overlap     = "latest"
