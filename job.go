@@ -98,4 +98,7 @@ type Report struct {
 	Outputs       json.RawMessage `json:"outputs,omitempty"`
 	OutputBytes   int64           `json:"output_bytes,omitempty"`
 	OutputDropped int64           `json:"output_dropped,omitempty"`
+	// What a failure's class may be found by, 0 none: see rules.Classify.
+	ExitCode   int `json:"exit_code,omitempty"`
+	HTTPStatus int `json:"http_status,omitempty"`
 }

@@ -63,25 +63,27 @@ type Configuration struct {
 // TaskSpec defines what to run and when. Field tags give the language's name
 // (ax), default (default) and one line of documentation (doc); effective
 // values are stored, so a later change of a built-in default never changes a
-// stored definition.
+// stored definition. It has more than 15 fields because it is the one list of
+// what a task may say.
 type TaskSpec struct {
-	Handler     HandlerSpec       `json:"handler" ax:"handler" doc:"What runs: the handler's name and its body."`
-	Schedules   []ScheduleSpec    `json:"schedule,omitempty" ax:"schedule" doc:"When it is due; the union of all blocks. None: only by hand."`
-	Enabled     bool              `json:"enabled" ax:"enabled" default:"true" doc:"The declared off switch."`
-	Timeout     Duration          `json:"timeout" ax:"timeout" default:"1h" doc:"Longest run of one attempt; \"0s\" is none."`
-	KillAfter   Duration          `json:"kill_after" ax:"kill_after" default:"10s" doc:"Time between TERM and KILL of the attempt's processes."`
-	StartWithin Duration          `json:"start_within,omitempty" ax:"start_within" doc:"Not started so long after due: skipped; none, or \"0s\", waits for ever. Attempts after the first are retry.within's."`
-	Retry       RetrySpec         `json:"retry" ax:"retry" doc:"Whether and when a failed attempt is tried again."`
-	Misfire     MisfireSpec       `json:"misfire" ax:"misfire" doc:"What becomes of slots missed in an outage."`
-	Concurrency int               `json:"concurrency" ax:"concurrency" default:"1" doc:"Instances at work at once, 1 to 10000."`
-	Overlap     Overlap           `json:"overlap" ax:"overlap" default:"queue" doc:"What a firing at the concurrency limit does: queue, latest, skip, replace or allow."`
-	Pool        string            `json:"pool,omitempty" ax:"pool" doc:"The named slots of a host that it fills; without it those of its handler."`
-	Priority    int               `json:"priority,omitempty" ax:"priority" default:"0" doc:"Who of those that wait for a place of the pool goes first, -100 to 100: the higher; each minute of waiting counts for one."`
-	Idempotent  bool              `json:"idempotent" ax:"idempotent" default:"true" doc:"false: never run again when an attempt's end is unknown."`
-	FreezeAfter int               `json:"freeze_after,omitempty" ax:"freeze_after" default:"0" doc:"So many finally failed instances in a row freeze the task; 0 never."`
-	Labels      map[string]string `json:"labels,omitempty" ax:"labels" doc:"For selection."`
-	Owner       string            `json:"owner,omitempty" ax:"owner" doc:"Who to ask."`
-	Description string            `json:"description,omitempty" ax:"description" doc:"For people."`
+	Handler      HandlerSpec       `json:"handler" ax:"handler" doc:"What runs: the handler's name and its body."`
+	Schedules    []ScheduleSpec    `json:"schedule,omitempty" ax:"schedule" doc:"When it is due; the union of all blocks. None: only by hand."`
+	Enabled      bool              `json:"enabled" ax:"enabled" default:"true" doc:"The declared off switch."`
+	Timeout      Duration          `json:"timeout" ax:"timeout" default:"1h" doc:"Longest run of one attempt; \"0s\" is none."`
+	KillAfter    Duration          `json:"kill_after" ax:"kill_after" default:"10s" doc:"Time between TERM and KILL of the attempt's processes."`
+	StartWithin  Duration          `json:"start_within,omitempty" ax:"start_within" doc:"Not started so long after due: skipped; none, or \"0s\", waits for ever. Attempts after the first are retry.within's."`
+	Retry        RetrySpec         `json:"retry" ax:"retry" doc:"Whether and when a failed attempt is tried again."`
+	Misfire      MisfireSpec       `json:"misfire" ax:"misfire" doc:"What becomes of slots missed in an outage."`
+	Concurrency  int               `json:"concurrency" ax:"concurrency" default:"1" doc:"Instances at work at once, 1 to 10000."`
+	Overlap      Overlap           `json:"overlap" ax:"overlap" default:"queue" doc:"What a firing at the concurrency limit does: queue, latest, skip, replace or allow."`
+	Pool         string            `json:"pool,omitempty" ax:"pool" doc:"The named slots of a host that it fills; without it those of its handler."`
+	Priority     int               `json:"priority,omitempty" ax:"priority" default:"0" doc:"Who of those that wait for a place of the pool goes first, -100 to 100: the higher; each minute of waiting counts for one."`
+	Idempotent   bool              `json:"idempotent" ax:"idempotent" default:"true" doc:"false: never run again when an attempt's end is unknown."`
+	ErrorClasses []ErrorClassSpec  `json:"error_class,omitempty" ax:"error_class" doc:"What failures of the handler are of another class than failed, in the order they are tried."`
+	FreezeAfter  int               `json:"freeze_after,omitempty" ax:"freeze_after" default:"0" doc:"So many finally failed instances in a row freeze the task; 0 never."`
+	Labels       map[string]string `json:"labels,omitempty" ax:"labels" doc:"For selection."`
+	Owner        string            `json:"owner,omitempty" ax:"owner" doc:"Who to ask."`
+	Description  string            `json:"description,omitempty" ax:"description" doc:"For people."`
 }
 
 // PoolName returns the pool whose places the task's attempts fill: the one it
@@ -109,6 +111,18 @@ type ScheduleSpec struct {
 	// the anchor of Every.
 	From string `json:"from,omitempty" ax:"from" doc:"No firing before it; anchor of every."`
 }
+
+// ErrorClassSpec says which failures (class failed) are of another class. The
+// label of the block is the class.
+type ErrorClassSpec struct {
+	Class      ErrorClass `json:"class"`
+	ExitCodes  []int      `json:"exit_codes,omitempty" ax:"exit_codes" doc:"Exit codes, 1 to 255; 128 and the signal's number for a process that was killed."`
+	HTTPStatus []int      `json:"http_status,omitempty" ax:"http_status" doc:"Statuses of a response, 100 to 599."`
+	Match      string     `json:"match,omitempty" ax:"match" doc:"A regular expression (RE2) that the error's text has; tried after the codes."`
+}
+
+// MaxMatchBytes bounds ErrorClassSpec.Match.
+const MaxMatchBytes = 1000
 
 // RetrySpec says when a failed attempt is tried again.
 type RetrySpec struct {
@@ -176,6 +190,10 @@ const (
 
 // RetryClasses lists the classes that retry.on may name.
 var RetryClasses = []ErrorClass{ClassTransient, ClassResource, ClassFailed, ClassTimeout, ClassLost}
+
+// MappedClasses lists the classes that error_class may give a failure, in the
+// order in which their match is tried: the more careful first.
+var MappedClasses = []ErrorClass{ClassPermanent, ClassResource, ClassTransient}
 
 // DefaultRetryOn is retried without a retry block; RetryBlockOn with a block
 // that does not say on.

@@ -53,7 +53,8 @@ type loader struct {
 	vars        map[string]*variable
 	locals      map[string]*local
 	defaultsAt  *hcl.Range
-	base        draft // built-in defaults under the defaults block
+	base        draft       // built-in defaults under the defaults block
+	classes     []classSeen // of the configuration
 	context     *hcl.EvalContext
 	diagnostics ax.Diagnostics
 }
@@ -128,6 +129,7 @@ func (l *loader) decoder() *decoder { return &decoder{loader: l, context: l.cont
 func (l *loader) declare() {
 	d := l.decoder()
 	var defaults *hclsyntax.Block
+	var classes []*hclsyntax.Block
 	for _, s := range l.sources {
 		for _, b := range s.blocks() {
 			switch b.Type {
@@ -139,6 +141,8 @@ func (l *loader) declare() {
 				d.localsBlock(b)
 			case "defaults":
 				defaults = d.only(b, &l.defaultsAt, defaults)
+			case "error_class":
+				classes = append(classes, b)
 			}
 		}
 	}
@@ -150,6 +154,7 @@ func (l *loader) declare() {
 	if defaults != nil {
 		d.defaults(defaults)
 	}
+	l.classes = d.errorClasses(classes)
 	l.diagnostics = append(l.diagnostics, d.found...)
 }
 

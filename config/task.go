@@ -124,6 +124,7 @@ func (d *decoder) definition(r reader, b *hclsyntax.Block, name string) {
 	r.text("description", &t.spec.Description)
 	r.schedules(&t)
 	r.handler(b, &t.spec.Handler)
+	t.spec.ErrorClasses = r.taskClasses()
 	if d.found[before:].HasErrors() {
 		return
 	}

@@ -26,8 +26,8 @@ type words struct {
 var (
 	topWords = words{
 		place:   "a configuration",
-		blocks:  []string{"ax", "variable", "locals", "defaults", "task"},
-		unbuilt: []string{"dependency", "plugin", "error_class", "calendar", "channel", "alert", "silence", "policy", "output", "moved", "removed", "import"},
+		blocks:  []string{"ax", "variable", "locals", "defaults", "error_class", "task"},
+		unbuilt: []string{"dependency", "plugin", "calendar", "channel", "alert", "silence", "policy", "output", "moved", "removed", "import"},
 	}
 	settingsWords   = words{place: "an ax block", attributes: []string{"stack"}, unbuilt: []string{"required_version"}}
 	variableWords   = words{place: "a variable", attributes: []string{"type", "default", "description", "sensitive", "nullable"}, blocks: []string{"validation"}}
@@ -38,6 +38,7 @@ var (
 			designed("cron6", "quartz", "gap", "fold", "calendar", "on_excluded", "spread", "jitter", "until")
 	retryWords    = wordsOf("a retry block", ax.RetrySpec{})
 	misfireWords  = wordsOf("a misfire block", ax.MisfireSpec{})
+	classWords    = wordsOf("an error_class block", ax.ErrorClassSpec{})
 	defaultsWords = words{
 		place:      "a defaults block",
 		attributes: []string{"timezone", "owner", "labels", "timeout", "kill_after", "start_within", "concurrency", "overlap", "pool", "idempotent", "freeze_after"},
@@ -56,7 +57,9 @@ func wordsOf(place string, spec any) words {
 		if t.Kind() == reflect.Slice {
 			t = t.Elem()
 		}
-		if name := f.Tag.Get("ax"); t.Kind() == reflect.Struct {
+		if name := f.Tag.Get("ax"); name == "" {
+			continue // a label
+		} else if t.Kind() == reflect.Struct {
 			w.blocks = append(w.blocks, name)
 		} else {
 			w.attributes = append(w.attributes, name)
@@ -107,7 +110,7 @@ func (w words) explain(name string, block bool) (summary, detail string) {
 // homeOf returns the places whose words have name, or "".
 func homeOf(name string) string {
 	var homes []string
-	for _, w := range []words{topWords, taskWords, scheduleWords, retryWords, misfireWords, defaultsWords, variableWords, validationWords, settingsWords} {
+	for _, w := range []words{topWords, taskWords, scheduleWords, retryWords, misfireWords, classWords, defaultsWords, variableWords, validationWords, settingsWords} {
 		if slices.Contains(w.attributes, name) || slices.Contains(w.blocks, name) {
 			homes = append(homes, w.place)
 		}

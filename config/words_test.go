@@ -38,6 +38,7 @@ var bodies = []struct {
 	{&scheduleWords, "task \"t\" {\n schedule {\n every = \"1m\"\n%s\n}\n handler \"shell\" { command = \"true\" }\n}\n"},
 	{&retryWords, "task \"t\" {\n retry {\n%s\n}\n handler \"shell\" { command = \"true\" }\n}\n"},
 	{&misfireWords, "task \"t\" {\n misfire {\n%s\n}\n handler \"shell\" { command = \"true\" }\n}\n"},
+	{&classWords, "task \"t\" {\n error_class \"transient\" {\n exit_codes = [75]\n%s\n}\n handler \"shell\" { command = \"true\" }\n}\n"},
 	{&topWords, "%s\n"},
 }
 

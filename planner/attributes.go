@@ -77,6 +77,16 @@ func attributes(definition json.RawMessage) (attributeSet, error) {
 		}
 		delete(tree, "schedule")
 	}
+	if classes, ok := tree["error_class"].([]any); ok {
+		for _, c := range classes { // one block a class
+			if block, ok := c.(map[string]any); ok {
+				class := fmt.Sprint(block["class"])
+				delete(block, "class")
+				set.add(join("error_class", class), block)
+			}
+		}
+		delete(tree, "error_class")
+	}
 	set.add("", tree)
 	return set, nil
 }

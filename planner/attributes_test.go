@@ -51,6 +51,20 @@ func TestAttributes(t *testing.T) {
 			[]func(*ax.TaskSpec){hourly, cron("5 5 * * *", "Asia/Tokyo")},
 			[]string{`schedule[1].cron:  -> "5 5 * * *"`, `schedule[1].timezone:  -> "Asia/Tokyo"`},
 		},
+		"an error class": {
+			[]func(*ax.TaskSpec){func(s *ax.TaskSpec) {
+				s.ErrorClasses = []ax.ErrorClassSpec{{Class: ax.ClassPermanent, ExitCodes: []int{2}}, {Class: ax.ClassTransient, ExitCodes: []int{75}, Match: "x"}}
+			}},
+			[]func(*ax.TaskSpec){func(s *ax.TaskSpec) {
+				s.ErrorClasses = []ax.ErrorClassSpec{{Class: ax.ClassResource, HTTPStatus: []int{507}}, {Class: ax.ClassTransient, ExitCodes: []int{7, 75}, Match: "x"}}
+			}},
+			[]string{`error_class.permanent.exit_codes: [2] -> `, `error_class.resource.http_status:  -> [507]`, `error_class.transient.exit_codes: [75] -> [7,75]`},
+		},
+		"limits": {
+			nil,
+			[]func(*ax.TaskSpec){func(s *ax.TaskSpec) { s.StartWithin, s.FreezeAfter = 600_000, 3 }},
+			[]string{`start_within:  -> "10m"`, `freeze_after:  -> 3`},
+		},
 		"a body": {
 			[]func(*ax.TaskSpec){body(`{"command":"a","env":{"A":"1","B":"2"}}`)},
 			[]func(*ax.TaskSpec){body(`{"command":"b && c","env":{"B":"2","C.D":"3"}}`)},

@@ -97,10 +97,13 @@ const (
 	Permanent Class = "permanent" // never better; never retried
 )
 
-// Error is an error of a known class.
+// Error is an error of a known class. Its codes are what a user's error_class
+// blocks class a Failed one by.
 type Error struct {
-	Class Class
-	Err   error
+	Class      Class
+	Err        error
+	ExitCode   int // of a process; 128 and the number of the signal that killed it; 0 none
+	HTTPStatus int // of a response; 0 none
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -113,4 +116,14 @@ func Classify(err error) Class {
 		return e.Class
 	}
 	return Failed
+}
+
+// Codes returns the codes of the first Error that err wraps, 0 where there is
+// none.
+func Codes(err error) (exitCode, httpStatus int) {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.ExitCode, e.HTTPStatus
+	}
+	return 0, 0
 }

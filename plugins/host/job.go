@@ -327,6 +327,7 @@ func readReport(r *pb.Report, executor string) (ax.Report, bool) {
 		ErrorClass: ax.ErrorClass(r.Class), Error: r.Error,
 		StartedMs: r.StartedMs, EndedMs: r.EndedMs, StoppedMs: r.StoppedMs,
 		Outputs: r.Outputs, OutputBytes: r.OutputBytes, OutputDropped: r.OutputDropped,
+		ExitCode: int(r.ExitCode), HTTPStatus: int(r.HttpStatus),
 	}
 	switch r.Kind {
 	case pb.Kind_KIND_STARTED:

@@ -839,6 +839,8 @@ type Report struct {
 	Outputs       []byte                 `protobuf:"bytes,9,opt,name=outputs,proto3" json:"outputs,omitempty"` // JSON, at most 64 KiB
 	OutputBytes   int64                  `protobuf:"varint,10,opt,name=output_bytes,json=outputBytes,proto3" json:"output_bytes,omitempty"`
 	OutputDropped int64                  `protobuf:"varint,11,opt,name=output_dropped,json=outputDropped,proto3" json:"output_dropped,omitempty"`
+	ExitCode      int32                  `protobuf:"varint,12,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`       // of a failure: its process's, 128 and the signal's number for one that was killed; 0 none
+	HttpStatus    int32                  `protobuf:"varint,13,opt,name=http_status,json=httpStatus,proto3" json:"http_status,omitempty"` // of a failure: the response's; 0 none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -946,6 +948,20 @@ func (x *Report) GetOutputBytes() int64 {
 func (x *Report) GetOutputDropped() int64 {
 	if x != nil {
 		return x.OutputDropped
+	}
+	return 0
+}
+
+func (x *Report) GetExitCode() int32 {
+	if x != nil {
+		return x.ExitCode
+	}
+	return 0
+}
+
+func (x *Report) GetHttpStatus() int32 {
+	if x != nil {
+		return x.HttpStatus
 	}
 	return 0
 }
@@ -1108,7 +1124,7 @@ const file_ax_proto_rawDesc = "" +
 	"\x06chunks\x18\x03 \x03(\v2\x13.ax.plugin.v1.ChunkR\x06chunks\";\n" +
 	"\tInventory\x12\x18\n" +
 	"\arunning\x18\x01 \x03(\tR\arunning\x12\x14\n" +
-	"\x05ended\x18\x02 \x03(\tR\x05ended\"\xcc\x02\n" +
+	"\x05ended\x18\x02 \x03(\tR\x05ended\"\x8a\x03\n" +
 	"\x06Report\x12\x19\n" +
 	"\bbatch_no\x18\x01 \x01(\tR\abatchNo\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.ax.plugin.v1.KindR\x04kind\x12\x16\n" +
@@ -1123,7 +1139,10 @@ const file_ax_proto_rawDesc = "" +
 	"\aoutputs\x18\t \x01(\fR\aoutputs\x12!\n" +
 	"\foutput_bytes\x18\n" +
 	" \x01(\x03R\voutputBytes\x12%\n" +
-	"\x0eoutput_dropped\x18\v \x01(\x03R\routputDropped\"\xd7\x01\n" +
+	"\x0eoutput_dropped\x18\v \x01(\x03R\routputDropped\x12\x1b\n" +
+	"\texit_code\x18\f \x01(\x05R\bexitCode\x12\x1f\n" +
+	"\vhttp_status\x18\r \x01(\x05R\n" +
+	"httpStatus\"\xd7\x01\n" +
 	"\x05Chunk\x12\x19\n" +
 	"\bbatch_no\x18\x01 \x01(\tR\abatchNo\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\x03R\binstance\x12\x18\n" +

@@ -49,6 +49,8 @@ type result struct {
 	class   string
 	error   string
 	outputs []byte
+	exit    int32 // plugins.Error.ExitCode
+	http    int32 // plugins.Error.HTTPStatus
 }
 
 func (e *Executor) newAttempt(j *pb.Job, h plugins.Handler, now int64) *attempt {
@@ -93,6 +95,8 @@ func (e *Executor) finish(a *attempt, outputs plugins.Outputs, err error) {
 	if err != nil {
 		r.status, r.class = statusFailed, string(plugins.Classify(err))
 		r.error = clean(err.Error(), plugins.MaxErrorBytes)
+		exit, http := plugins.Codes(err)
+		r.exit, r.http = int32(exit), int32(http)
 		if errors.Is(context.Cause(a.ctx), ErrHostGone) {
 			r = lost(r.error) // it was stopped, so this says nothing of the work
 		}
@@ -178,6 +182,7 @@ func (a *attempt) fill(r *pb.Report) {
 	r.Kind = pb.Kind_KIND_ENDED
 	r.Status, r.Class, r.Error, r.Outputs = a.status, a.class, a.error, a.outputs
 	r.EndedMs, r.StoppedMs = a.ended, a.stopped
+	r.ExitCode, r.HttpStatus = a.exit, a.http
 }
 
 // warn enters that what an attempt began cannot be killed.

@@ -72,6 +72,11 @@ type subject struct {
 // written only when the attempt's processes are gone: until then it returns
 // false, and is asked again with the report of the stop.
 func conclude(s subject, r ax.Report, nowMs int64) (ax.Ending, bool) {
+	if s.spec != nil && r.Status == ax.StatusFailed && r.Kind == ax.ReportEnded {
+		r.ErrorClass = rules.Classify(s.spec.ErrorClasses, rules.Outcome{
+			Class: r.ErrorClass, ExitCode: r.ExitCode, HTTPStatus: r.HTTPStatus, Error: r.Error,
+		})
+	}
 	e := ax.Ending{
 		Ref: s.ref, Attempt: s.attempt, Status: r.Status,
 		StartedMs: r.StartedMs, EndedMs: r.EndedMs, StoppedMs: r.StoppedMs,

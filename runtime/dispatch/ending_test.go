@@ -27,6 +27,9 @@ func TestConclude(t *testing.T) {
 	t.Parallel()
 	const now = 1_000_000
 	once := spec(func(s *ax.TaskSpec) { s.Retry.Max = 0 })
+	classes := func(s *ax.TaskSpec) {
+		s.ErrorClasses = []ax.ErrorClassSpec{{Class: ax.ClassPermanent, ExitCodes: []int{2}}, {Class: ax.ClassResource, Match: "disk full"}}
+	}
 	for _, c := range []struct {
 		name    string
 		subject subject
@@ -54,6 +57,30 @@ func TestConclude(t *testing.T) {
 			ax.Report{Kind: ax.ReportEnded, Status: ax.StatusFailed, EndedMs: 9},
 			ax.Ending{Attempt: 2, Status: ax.StatusPending, RetryStatus: ax.StatusFailed, NotBeforeMs: now + 20_000, EndedMs: 9, ErrorClass: ax.ClassFailed, Cause: ax.CauseRetry},
 			false,
+		},
+		{
+			"failed, and permanent by its exit code",
+			subject{attempt: 1, spec: spec(classes)},
+			ax.Report{Kind: ax.ReportEnded, Status: ax.StatusFailed, ExitCode: 2, EndedMs: 9, StoppedMs: 9},
+			ax.Ending{Attempt: 1, Status: ax.StatusFailed, EndedMs: 9, StoppedMs: 9, ErrorClass: ax.ClassPermanent},
+			true,
+		},
+		{
+			"failed, and for want of a resource by its text",
+			subject{attempt: 1, spec: spec(classes)},
+			ax.Report{Kind: ax.ReportEnded, Status: ax.StatusFailed, Error: "disk full", EndedMs: 9, StoppedMs: 9},
+			ax.Ending{
+				Attempt: 1, Status: ax.StatusPending, RetryStatus: ax.StatusFailed, NotBeforeMs: now + int64(spec().Retry.MaxInterval),
+				EndedMs: 9, StoppedMs: 9, ErrorClass: ax.ClassResource, Error: "disk full", Cause: ax.CauseRetry,
+			},
+			true,
+		},
+		{
+			"lost is lost, whatever its text",
+			subject{attempt: 1, spec: spec(classes, func(s *ax.TaskSpec) { s.Retry.Max = 0 })},
+			ax.Report{Kind: ax.ReportLost, Error: "disk full", EndedMs: 9},
+			ax.Ending{Attempt: 1, Status: ax.StatusFailed, EndedMs: 9, StoppedMs: 9, ErrorClass: ax.ClassLost, Error: "disk full", Cause: ax.CauseLost},
+			true,
 		},
 		{
 			"failed for good, not gone",

@@ -12,7 +12,6 @@ dependency "d" { # ERROR: "dependency" in a configuration is designed, but not b
 calendar "c" {}     # ERROR: not built in this version
 plugin "p" {}       # ERROR: not built in this version
 channel "c" {}      # ERROR: not built in this version
-error_class "e" {}  # ERROR: not built in this version
 output "o" {}       # ERROR: not built in this version
 moved {}            # ERROR: not built in this version
 removed {}          # ERROR: not built in this version

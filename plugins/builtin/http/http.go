@@ -179,15 +179,14 @@ func judge(in body, resp *http.Response, content []byte) error {
 		expected = slices.Contains(in.ExpectStatus, resp.StatusCode)
 	}
 	if !expected {
-		err := fmt.Errorf("status %s", resp.Status)
+		e := &plugins.Error{Class: plugins.Failed, Err: fmt.Errorf("status %s", resp.Status), HTTPStatus: resp.StatusCode}
 		switch resp.StatusCode {
 		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-			return sdk.Resource(err)
+			e.Class = plugins.Resource
 		case http.StatusBadGateway, http.StatusGatewayTimeout:
-			return sdk.Transient(err)
-		default:
-			return err
+			e.Class = plugins.Transient
 		}
+		return e
 	}
 	if in.ExpectBody != "" && !strings.Contains(string(content), in.ExpectBody) {
 		return fmt.Errorf("response does not contain %q", in.ExpectBody)

@@ -132,6 +132,9 @@ func TestResults(t *testing.T) {
 				}
 				return
 			}
+			if want, told := strings.CutPrefix(c.error, "status "); told && !strings.HasPrefix(want, fmt.Sprint(res.Report.HttpStatus)+" ") {
+				t.Errorf("reported status %d", res.Report.HttpStatus)
+			}
 			if res.Class != c.class || !strings.Contains(res.Error, c.error) {
 				t.Errorf("got %s %q", res.Class, res.Error)
 			}

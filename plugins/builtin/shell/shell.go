@@ -100,11 +100,16 @@ func (h *Handler) Run(ctx context.Context, job sdk.Job) (sdk.Outputs, error) {
 	outputs, err := files.outputs(job)
 	switch {
 	case end.Signaled():
-		return outputs, fmt.Errorf("killed by signal %s", signalName(end.Signal()))
+		return outputs, failed(128+int(end.Signal()), fmt.Errorf("killed by signal %s", signalName(end.Signal())))
 	case !slices.Contains(in.OKCodes, end.ExitStatus()):
-		return outputs, fmt.Errorf("exit code %d", end.ExitStatus())
+		return outputs, failed(end.ExitStatus(), fmt.Errorf("exit code %d", end.ExitStatus()))
 	}
 	return outputs, err
+}
+
+// failed is the failure of a process, with its exit code as a shell tells it.
+func failed(code int, err error) error {
+	return &plugins.Error{Class: plugins.Failed, Err: err, ExitCode: code}
 }
 
 // start begins the attempt's process in a process group of its own.

@@ -531,3 +531,14 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 	}
 }
+
+// The exit code goes with the report, as a shell would tell it.
+func TestExitCodeIsReported(t *testing.T) {
+	t.Parallel()
+	e := plugintest.Start(t, sdk.Options{Handlers: []plugins.Handler{shell.New()}})
+	for command, want := range map[string]int32{"exit 75": 75, "kill -KILL $$": 137, "true": 0, "no_such_command_x": 127} {
+		if res := e.Do(e.Job("shell", body("command", command))); res.Report.ExitCode != want || res.Report.HttpStatus != 0 {
+			t.Errorf("%s: %d, %d", command, res.Report.ExitCode, res.Report.HttpStatus)
+		}
+	}
+}
