@@ -53,6 +53,24 @@ const (
 	InstanceGraph    InstanceKind = "graph"
 )
 
+// ByPerson reports whether a person started instances of this kind: they start
+// in spite of a hold or enabled = false.
+func (k InstanceKind) ByPerson() bool { return k == InstanceManual || k == InstanceBackfill }
+
+// SlotPrefixes returns what the slot keys of instances of this kind begin with.
+func (k InstanceKind) SlotPrefixes() []string {
+	switch k {
+	case InstanceSchedule:
+		return []string{schedulePrefix}
+	case InstanceManual:
+		return []string{manualPrefix, retryPrefix}
+	case InstanceBackfill:
+		return []string{backfillPrefix}
+	default:
+		return nil
+	}
+}
+
 // Reason explains a status that is no outcome of the handler's work, and a
 // skipped stretch.
 type Reason string
@@ -79,7 +97,7 @@ type Ref struct {
 }
 
 // ScheduleSlotKey returns the slot key of the scheduled slot due at dueMs.
-func ScheduleSlotKey(dueMs int64) string { return "s:" + strconv.FormatInt(dueMs, 10) }
+func ScheduleSlotKey(dueMs int64) string { return schedulePrefix + strconv.FormatInt(dueMs, 10) }
 
 // ManualSlotKey returns the slot key of a manual start; uid is a fresh UUID.
 func ManualSlotKey(uid string) string { return manualPrefix + uid }
@@ -97,13 +115,15 @@ func RetrySlotPrefix(instance int64) string {
 }
 
 const (
-	manualPrefix = "m:"
-	retryPrefix  = "r:"
+	schedulePrefix = "s:"
+	manualPrefix   = "m:"
+	retryPrefix    = "r:"
 )
 
-// ByPerson reports whether a person started the instance, by trigger or retry.
+// ByPerson reports whether a person started the instance, by trigger, retry or
+// backfill.
 func (r Ref) ByPerson() bool {
-	return strings.HasPrefix(r.SlotKey, manualPrefix) || strings.HasPrefix(r.SlotKey, retryPrefix)
+	return strings.HasPrefix(r.SlotKey, manualPrefix) || strings.HasPrefix(r.SlotKey, retryPrefix) || strings.HasPrefix(r.SlotKey, backfillPrefix)
 }
 
 // RetryOf returns the id of the instance that this one is a person's retry of,
@@ -243,6 +263,7 @@ const (
 	CauseTrigger     Cause = "trigger"      // a person started it
 	CauseRetryOf     Cause = "retry_of"     // a person started it, to do an ended instance's work again
 	CauseFrozen      Cause = "frozen"       // its failure has frozen the task
+	CauseBackfill    Cause = "backfill"     // a person's backfill made it
 	CauseMark        Cause = "mark"         // a person gave a verdict
 	CauseNotAccepted Cause = "not_accepted" // the executor refused the job
 )

@@ -52,6 +52,7 @@ type VersionRow struct {
 type InstanceFilter struct {
 	TaskID  int64
 	Status  []Status
+	Kinds   []InstanceKind
 	SinceMs int64 // due at or after
 	Before  *Ref  // only those that come after this one in the order: the next page
 	Held    bool  // only those whose attempt holds a place: handed over, and not gone
@@ -104,6 +105,8 @@ type Records interface {
 	// Unindexed are keys on which the index of tasks' histories and the ledger
 	// do not agree; none where there is no such index.
 	Unindexed() iter.Seq2[IndexFault, error]
+	// Backfills are in order of id.
+	Backfills() iter.Seq2[Backfill, error]
 }
 
 // IndexFault is a key that only one of the two has, the index of histories or

@@ -18,6 +18,7 @@ var Transitions = []Edge{
 	{"", StatusSkipped, "claim", "the overlap rule says so, or start_within is over"},
 	{"", StatusPending, "trigger, apply, resume", "a person's start; on_resume; the backlog of a version that ends"},
 	{"", StatusPending, "retry", "a person's retry of an ended instance; unique slot key"},
+	{"", StatusPending, "backfill", "backfill row compare-and-set won; the slot has no open instance; unique slot key"},
 	{StatusPending, StatusDispatched, "dispatch", "active < max_active under the task row's lock"},
 	{StatusPending, StatusSkipped, "claim, apply, dispatch", "replaced, deleted, disabled, start_within"},
 	{StatusPending, StatusCancelled, "a person", "cancel"},

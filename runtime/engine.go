@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/runtime/backfill"
 	"github.com/axctl/ax/runtime/claim"
 	"github.com/axctl/ax/runtime/dispatch"
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +24,7 @@ import (
 // it is the one list of what the runtime is given.
 type Config struct {
 	Claims     ax.Claims
+	Fills      ax.Fills
 	Dispatches ax.Dispatches
 	Cancels    ax.CancelIntents
 	Watcher    ax.Watcher
@@ -110,12 +112,13 @@ type Stats struct {
 	StoreError   string // of a store call that is being tried again; "" when none is
 }
 
-// Engine runs claim and dispatch.
+// Engine runs claim, backfill and dispatch.
 type Engine struct {
 	cfg        Config
 	outage     *outage
 	journal    *dispatch.Journal
 	claimer    *claim.Claimer
+	filler     *backfill.Filler
 	dispatcher *dispatch.Dispatcher
 	ready      atomic.Bool
 	run        atomic.Bool
@@ -129,7 +132,7 @@ func Pools(given map[string]int, handlers []string) map[string]int {
 // New checks cfg and opens the journal, which Close closes. It starts nothing.
 func New(cfg Config) (*Engine, error) {
 	switch {
-	case cfg.Claims == nil || cfg.Dispatches == nil || cfg.Cancels == nil || cfg.Watcher == nil || cfg.Executors == nil:
+	case cfg.Claims == nil || cfg.Fills == nil || cfg.Dispatches == nil || cfg.Cancels == nil || cfg.Watcher == nil || cfg.Executors == nil:
 		return nil, errors.New("engine: a port is missing")
 	case cfg.Host == "" || cfg.Boot == "" || cfg.Incarnation == "" || cfg.JournalPath == "":
 		return nil, errors.New("engine: host, boot, incarnation and journal path are required")
@@ -178,6 +181,10 @@ func New(cfg Config) (*Engine, error) {
 		Log: parts.With("component", "claim"), Registerer: cfg.Registerer,
 		OnSkipped: e.onSkipped,
 	})
+	e.filler = backfill.New(backfill.Config{
+		Store: notedFills{cfg.Fills, e.outage}, Places: e.dispatcher,
+		Scan: cfg.Scan, Now: cfg.Now, Log: parts.With("component", "backfill"), Registerer: cfg.Registerer,
+	})
 	return e, nil
 }
 
@@ -202,8 +209,11 @@ func (e *Engine) Run(ctx context.Context) error {
 		defer cancel() // all is done
 		return e.dispatcher.Run(ctx)
 	})
+	filling, stopFilling := context.WithCancel(ctx)
+	g.Go(func() error { return e.filler.Run(filling) })
 	g.Go(func() error {
 		err := e.claimer.Run(ctx)
+		stopFilling()
 		e.dispatcher.Drain() // nothing is claimed any more
 		return err
 	})
@@ -230,6 +240,7 @@ func (e *Engine) watch(ctx context.Context) error {
 		}
 		if changed {
 			e.claimer.Wake()
+			e.filler.Wake()
 			e.dispatcher.Wake()
 		}
 	}
@@ -269,6 +280,9 @@ func (e *Engine) onEnded(j ax.Job, end ax.Ending) {
 		Kind: EventEnded, Ref: end.Ref, Stack: j.Stack, Task: j.Task, Attempt: end.Attempt,
 		Status: end.Status, DueMs: end.DueMs, StartedMs: end.StartedMs, EndedMs: end.EndedMs,
 		ErrorClass: end.ErrorClass, Error: end.Error,
+	}
+	if end.Ref.BackfillID() != 0 {
+		e.filler.Wake() // the next one may be made
 	}
 	if end.Status == ax.StatusPending {
 		ev.Status, ev.WillRetry, ev.RetryMs = end.RetryStatus, true, end.NotBeforeMs

@@ -138,3 +138,11 @@ func (f *faults) Cancels(ctx context.Context, host string) ([]ax.CancelIntent, e
 func (f *faults) Changed(ctx context.Context) (bool, error) {
 	return faulty(f, "Changed", func() (bool, error) { return f.Store.Changed(ctx) })
 }
+
+func (f *faults) Backfills(ctx context.Context, which ax.BackfillFilter) ([]ax.Backfill, error) {
+	return faulty(f, "Backfills", func() ([]ax.Backfill, error) { return f.Store.Backfills(ctx, which) })
+}
+
+func (f *faults) Fill(ctx context.Context, fill ax.Fill) (ax.Filled, error) {
+	return faulty(f, "Fill", func() (ax.Filled, error) { return f.Store.Fill(ctx, fill) })
+}

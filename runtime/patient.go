@@ -139,6 +139,24 @@ func (p patientClaims) Resume(ctx context.Context, objectID int64, tt ax.Timetab
 	return err
 }
 
+// notedFills keeps book of calls that fail; who makes them tries again.
+type notedFills struct {
+	ax.Fills
+	*outage
+}
+
+func (n notedFills) Backfills(ctx context.Context, f ax.BackfillFilter) ([]ax.Backfill, error) {
+	all, err := n.Fills.Backfills(ctx, f)
+	n.note("read backfills", err)
+	return all, err
+}
+
+func (n notedFills) Fill(ctx context.Context, f ax.Fill) (ax.Filled, error) {
+	filled, err := n.Fills.Fill(ctx, f)
+	n.note("go on with a backfill", err)
+	return filled, err
+}
+
 // patientDispatches waits for the store in all calls. All may be repeated: an
 // ending that was written is late the second time, and an instance that was
 // handed over is gone the second time and found by reconciliation.

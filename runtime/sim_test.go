@@ -174,7 +174,7 @@ func (s *sim) connect() {
 	if s.bug.store != nil {
 		s.store = s.bug.store(s.store)
 	}
-	s.cfg.Claims, s.cfg.Dispatches, s.cfg.Cancels, s.cfg.Watcher, s.audit = s.store, s.store, s.store, s.store, s.store
+	s.cfg.Claims, s.cfg.Fills, s.cfg.Dispatches, s.cfg.Cancels, s.cfg.Watcher, s.audit = s.store, s.store, s.store, s.store, s.store, s.store
 	s.cfg.Pools = map[string]int{"work": 1 + s.dice.IntN(8)}
 	s.cfg.Poll = time.Second // as good as the default, and quicker
 	s.exec.play = s.play
@@ -231,7 +231,7 @@ func (s *sim) live() {
 
 // happen lets one thing happen.
 func (s *sim) happen() {
-	switch s.dice.IntN(13) {
+	switch s.dice.IntN(15) {
 	case 0, 1, 2:
 		end := []func(){s.kill, s.crash, s.crash, s.abandon}[s.dice.IntN(4)]
 		end()
@@ -291,6 +291,24 @@ func (s *sim) happen() {
 		})
 	case 12:
 		s.prune()
+	case 13:
+		s.withTask(func(o ax.Object) error {
+			now := time.Now().UnixMilli()
+			_, err := s.store.StartBackfill(context.Background(), ax.BackfillRequest{
+				TaskID: o.ID, Version: o.Version, FromMs: now - int64(60_000*(1+s.dice.IntN(3))), ToMs: now - int64(s.dice.IntN(60_000)),
+				Mode: ax.BackfillModes[s.dice.IntN(3)], Parallel: 1 + s.dice.IntN(4), Slots: -1, Who: "ann", AtMs: now,
+			})
+			return err
+		})
+	case 14:
+		s.withTask(func(o ax.Object) error {
+			to := []ax.BackfillState{ax.BackfillPaused, ax.BackfillRunning, ax.BackfillCancelled}[s.dice.IntN(3)]
+			_, err := s.store.MoveBackfill(context.Background(), ax.BackfillMove{ID: int64(1 + s.dice.IntN(3)), To: to, Who: "ann", NowMs: time.Now().UnixMilli()})
+			if errors.Is(err, ax.ErrNotFound) {
+				return nil
+			}
+			return err
+		})
 	}
 }
 
@@ -360,7 +378,7 @@ func (s *sim) withTask(do func(ax.Object) error) {
 		return
 	}
 	err := do(os[s.dice.IntN(len(os))])
-	for _, refusal := range []error{ax.ErrUnavailable, ax.ErrMoved, ax.ErrConflict} {
+	for _, refusal := range []error{ax.ErrUnavailable, ax.ErrMoved, ax.ErrConflict, ax.ErrStale} {
 		if errors.Is(err, refusal) {
 			return
 		}
@@ -459,6 +477,9 @@ func (s *sim) settle() {
 			s.t.Fatal(err)
 		}
 	}
+	for _, b := range s.backfills(ax.BackfillPaused) {
+		s.moveBackfill(b.ID, ax.BackfillRunning)
+	}
 	s.pass(3 * time.Minute) // what was missed is caught up
 	for _, spec := range s.specs {
 		spec.Schedules = nil
@@ -471,7 +492,19 @@ func (s *sim) settle() {
 	}
 }
 
+// backfills returns those in a state.
+func (s *sim) backfills(state ax.BackfillState) []ax.Backfill {
+	all, err := s.world.store.Backfills(context.Background(), ax.BackfillFilter{States: []ax.BackfillState{state}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return all
+}
+
 func (s *sim) idle() bool {
+	if len(s.backfills(ax.BackfillRunning)) > 0 {
+		return false
+	}
 	for _, o := range s.objects() {
 		if o.Row.Active != 0 || o.Row.Waiting != 0 {
 			return false
@@ -483,6 +516,9 @@ func (s *sim) idle() bool {
 // verify checks what must hold of every history when it is over.
 func (s *sim) verify() {
 	s.world.verify() // the store's invariants; no batch number was given twice
+	for _, b := range s.backfills(ax.BackfillRunning) {
+		s.t.Errorf("backfill %d hangs: %+v", b.ID, b)
+	}
 	for _, o := range s.objects() {
 		if o.Row.Active != 0 || o.Row.Waiting != 0 {
 			s.t.Errorf("%s hangs: active %d, waiting %d", o.Address(), o.Row.Active, o.Row.Waiting)

@@ -64,7 +64,7 @@ func newWorld(t testing.TB, folder string) *world {
 		t.Fatal(err)
 	}
 	w.cfg = runtime.Config{
-		Claims: w.faults, Dispatches: w.faults, Cancels: w.faults, Watcher: w.faults,
+		Claims: w.faults, Fills: w.faults, Dispatches: w.faults, Cancels: w.faults, Watcher: w.faults,
 		Host: "h1", Incarnation: info.Incarnation,
 		JournalPath: filepath.Join(folder, "reports"),
 		Log:         slog.New(slog.NewTextHandler(&w.log, nil)),

@@ -17,6 +17,8 @@ import (
 type Store interface {
 	ax.Definitions
 	ax.Operations
+	ax.BackfillOperations
+	ax.Fills
 	ax.Claims
 	ax.Dispatches
 	ax.CancelIntents

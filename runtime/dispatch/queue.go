@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"cmp"
 	"container/heap"
 	"slices"
 
@@ -15,7 +14,8 @@ import (
 const maxWaiting = 100_000
 
 // lateAfterMs separates live instances from a backlog: a scheduled one that is
-// older than this when it is first seen lets live ones pass.
+// older than this when it is first seen lets live ones pass, and so does one of
+// a backfill.
 const lateAfterMs = 60_000
 
 // stage is where a waiting instance is in memory.
@@ -56,24 +56,23 @@ func (i *item) pool() string    { return i.version.Spec.PoolName() }
 type task struct {
 	active int        // attempts whose processes are not gone
 	turns  int        // items queued or handing
-	items  []*item    // stageWaiting, by (due, id)
+	items  []*item    // stageWaiting, by turn
 	last   rules.Rank // of the item that was queued last
 	// blocked: the store knew of more active attempts than we do; try again
 	// with the next sweep or end.
 	blocked bool
 }
 
-func byDue(a, b *item) int {
-	return cmp.Or(cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.ID, b.ID))
-}
+// byTurn orders the items of one task.
+func byTurn(a, b *item) int { return rules.CompareTurn(a.Waiting, b.Waiting) }
 
 func (t *task) insert(i *item) {
-	at, _ := slices.BinarySearchFunc(t.items, i, byDue)
+	at, _ := slices.BinarySearchFunc(t.items, i, byTurn)
 	t.items = slices.Insert(t.items, at, i)
 }
 
 func (t *task) remove(i *item) {
-	if at, ok := slices.BinarySearchFunc(t.items, i, byDue); ok {
+	if at, ok := slices.BinarySearchFunc(t.items, i, byTurn); ok {
 		t.items = slices.Delete(t.items, at, at+1)
 	}
 }

@@ -4,7 +4,11 @@
 // reads a clock, a store or a random source.
 package rules
 
-import "github.com/axctl/ax"
+import (
+	"cmp"
+
+	"github.com/axctl/ax"
+)
 
 // Verdict is what the overlap rule says of one new start.
 type Verdict int
@@ -80,8 +84,40 @@ func Admit(policy ax.Overlap, active, waiting, maxActive int) Verdict {
 	}
 }
 
+// Live counts instances: attempts that are not stopped, and pending ones.
+type Live struct{ Active, Waiting int }
+
+// AdmitBeside is Admit for a task that also has instances of backfills, which
+// all includes. They count as live, and yet the overlap policy acts between the
+// others only: what a backfill has open can make a scheduled start wait its
+// turn, and never skips or replaces one, nor is it replaced. So a backfill,
+// however long, costs the schedule no slot.
+func AdmitBeside(policy ax.Overlap, all, backfills Live, maxActive int) Verdict {
+	v := Admit(policy, all.Active, all.Waiting, maxActive)
+	if v == Begin || v == Wait {
+		return v
+	}
+	v = Admit(policy, all.Active-backfills.Active, all.Waiting-backfills.Waiting, maxActive)
+	if v == Begin {
+		return Wait
+	}
+	return v
+}
+
+// CompareTurn orders the waiting instances of a task as they take their turn:
+// by due instant, ties by id, and those of backfills after all others.
+func CompareTurn(a, b ax.Waiting) int {
+	last := func(w ax.Waiting) int {
+		if w.Kind == ax.InstanceBackfill {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.ID, b.ID))
+}
+
 // Turn returns which of a task's waiting instances may be tried now, as indexes
-// into waiting, which must be in due order (ties by id): at most the places
+// into waiting, which must be in the order of CompareTurn: at most the places
 // that are free. Under every policy but allow an instance keeps its turn: one
 // in back-off holds a place that later ones must not take. One that a hold
 // stops holds none, so a manual start passes it.
@@ -93,7 +129,7 @@ func Turn(policy ax.Overlap, active, maxActive int, waiting []ax.Waiting, nowMs 
 			break
 		}
 		switch {
-		case w.Held && w.Kind != ax.InstanceManual:
+		case w.Held && !w.Kind.ByPerson():
 		case w.NotBeforeMs <= nowMs:
 			turn = append(turn, i)
 			free--

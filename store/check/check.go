@@ -39,15 +39,15 @@ const (
 	stop         = "see with axctl instances -status=dispatched which run, and cancel what should not; keep a copy of the store and report it"
 	release      = "end the hold with axctl resume, or hold it again with axctl pause; keep a copy of the store and report it"
 	reindex      = "nothing is lost, a list is wrong: run DELETE FROM history; UPDATE meta SET history_to = NULL; with sqlite3, and axd makes it anew"
-	backfill     = "start what is missing by hand with axctl trigger, keep a copy of the store and report it"
+	backfill     = "run what is missing with axctl backfill, keep a copy of the store and report it"
 )
 
 // Check reads the whole store and returns what is wrong with it, nothing when
 // all invariants hold. An error means that the store could not be read.
 func Check(ctx context.Context, store ax.Auditor, now time.Time) ([]Finding, error) {
-	c := &checker{nowMs: now.UnixMilli(), tasks: map[int64]*task{}, retried: map[int64][]ax.Ref{}, untimed: map[ax.VersionKey][]int64{}}
+	c := &checker{nowMs: now.UnixMilli(), tasks: map[int64]*task{}, retried: map[int64][]ax.Ref{}, untimed: map[ax.VersionKey][]int64{}, backfills: map[int64]*progress{}}
 	err := store.Audit(ctx, func(r ax.Records) error {
-		for _, step := range []func(ax.Records) error{c.readObjects, c.instances, c.retries, c.versions, c.counters, c.index} {
+		for _, step := range []func(ax.Records) error{c.readObjects, c.readBackfills, c.instances, c.retries, c.versions, c.counters, c.index, c.backfillCounts} {
 			if err := step(r); err != nil {
 				return err
 			}
@@ -65,11 +65,12 @@ func Check(ctx context.Context, store ax.Auditor, now time.Time) ([]Finding, err
 
 // checker collects findings and what later steps need of earlier ones.
 type checker struct {
-	nowMs    int64
-	tasks    map[int64]*task
-	untimed  map[ax.VersionKey][]int64 // dispatched instances without a deadline, by version
-	retried  map[int64][]ax.Ref        // people's retries, by what they are of
-	findings []Finding
+	nowMs     int64
+	tasks     map[int64]*task
+	untimed   map[ax.VersionKey][]int64 // dispatched instances without a deadline, by version
+	retried   map[int64][]ax.Ref        // people's retries, by what they are of
+	backfills map[int64]*progress
+	findings  []Finding
 }
 
 // task is an object with what its instances add up to.

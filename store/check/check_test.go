@@ -26,7 +26,8 @@ type rows struct {
 	transitions []ax.Transition
 	slots       []ax.SlotRecord
 	unindexed   []ax.IndexFault
-	concurrency int   // of versions that are added
+	concurrency int // of versions that are added
+	backfills   []ax.Backfill
 	err         error // at the end of each stream
 }
 
@@ -39,6 +40,7 @@ func (r *rows) Attempts() iter.Seq2[ax.Attempt, error]       { return stream(r.a
 func (r *rows) Transitions() iter.Seq2[ax.Transition, error] { return stream(r.transitions, r.err) }
 func (r *rows) Slots() iter.Seq2[ax.SlotRecord, error]       { return stream(r.slots, r.err) }
 func (r *rows) Unindexed() iter.Seq2[ax.IndexFault, error]   { return stream(r.unindexed, r.err) }
+func (r *rows) Backfills() iter.Seq2[ax.Backfill, error]     { return stream(r.backfills, r.err) }
 
 func stream[T any](rows []T, err error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -106,6 +108,22 @@ func (r *rows) retry(id, dueMs, of int64, n int) {
 	r.slots = r.slots[:len(r.slots)-1]
 }
 
+// backfill adds a backfill of the two slots that is done and made n instances,
+// with ids from 10 on.
+func (r *rows) backfill(n int) *ax.Backfill {
+	for i := range int64(n) {
+		due := start + (i+1)*minute
+		in := r.success(10+i, due, 1)
+		in.Kind, in.SlotKey = ax.InstanceBackfill, ax.BackfillSlotKey(1, due)
+		r.slots = r.slots[:len(r.slots)-1]
+	}
+	r.backfills = append(r.backfills, ax.Backfill{
+		ID: 1, State: ax.BackfillDone, PositionMs: start + 3*minute, Made: int64(n), EndedMs: start + 3*minute,
+		BackfillRequest: ax.BackfillRequest{TaskID: 1, Version: 1, FromMs: start, ToMs: start + 3*minute, Mode: ax.BackfillAll, Parallel: 1},
+	})
+	return &r.backfills[0]
+}
+
 func (r *rows) stretch(fromMs, toMs int64, version int) {
 	r.slots = append(r.slots, ax.SlotRecord{TaskID: 1, FromMs: fromMs, ToMs: toMs, Version: version, Stretch: true})
 }
@@ -162,6 +180,15 @@ func TestSoundStores(t *testing.T) {
 		{"retention took what a retry is of", func(r *rows) {
 			r.retry(5, start+minute, 1, 1)
 			r.slots, r.instances = r.slots[1:], r.instances[1:]
+			r.objects[0].Row.CheckedFromMs = start + minute
+		}},
+		{"backfilled", func(r *rows) { r.backfill(2) }},
+		{"a backfill under way", func(r *rows) {
+			b := r.backfill(1)
+			b.State, b.PositionMs, b.EndedMs = ax.BackfillPaused, start+minute+1, 0
+		}},
+		{"retention took a backfill's instances", func(r *rows) {
+			r.backfill(2).Made = 9
 			r.objects[0].Row.CheckedFromMs = start + minute
 		}},
 		{"held: next stays", func(r *rows) { r.objects[0].Row.Hold = &ax.Hold{Kind: ax.HoldPaused, Who: "ann"} }},
@@ -260,6 +287,35 @@ func TestFindings(t *testing.T) {
 			r.retry(5, start+2*minute, 2, 1)
 			r.retry(6, start+2*minute, 2, 1)
 		}, 1, "instance 6", "key r:2:1"},
+		{"of no backfill", func(r *rows) { r.backfill(1); r.backfills = nil }, 13, "instance 10", "of no backfill"},
+		{"a backfill's key, and not its kind", func(r *rows) { r.backfill(1); r.instances[2].Kind = ax.InstanceManual }, 13, "instance 10", "of no backfill"},
+		{"of another version than its backfill", func(r *rows) { r.backfill(1).Version = 2 }, 13, "instance 10", "differ from those of backfill 1"},
+		{"out of the range", func(r *rows) { r.backfill(2).FromMs = start + 2*minute }, 13, "instance 10", "not among the slots"},
+		{"beyond the position", func(r *rows) { r.backfill(2).PositionMs = start + 2*minute }, 13, "instance 11", "not among the slots"},
+		{"fewer than the backfill made", func(r *rows) { r.backfill(1).Made = 2 }, 13, "backfill 1", "has made 2 instances, and 1 are there"},
+		{"more than the backfill made", func(r *rows) { r.backfill(2).Made = 1 }, 13, "backfill 1", "has made 1 instances, and 2 are there"},
+		{"more open than parallel", func(r *rows) {
+			b := r.backfill(2)
+			b.State, b.EndedMs = ax.BackfillRunning, 0
+			for i := range r.instances[2:] {
+				r.instances[2+i].StoppedMs = 0
+			}
+			r.objects[0].Row.Active = 2
+		}, 13, "backfill 1", "2 of its instances are open"},
+		{"done and not over", func(r *rows) {
+			r.backfill(1)
+			r.instances[2].StoppedMs = 0
+			r.objects[0].Row.Active = 1
+		}, 13, "backfill 1", "it is done, and 1 of its instances"},
+		{"done before its end", func(r *rows) { r.backfill(0).PositionMs = start + minute }, 13, "backfill 1", "it is done, and its position"},
+		{"an end that is none", func(r *rows) { r.backfill(0).State = ax.BackfillRunning }, 13, "backfill 1", "its end is"},
+		{"a backfill of nothing", func(r *rows) { r.backfill(0).TaskID = 9 }, 13, "backfill 1", "task 9"},
+		{"a backfill of what is deleted", func(r *rows) {
+			b := r.backfill(0)
+			b.State, b.EndedMs = ax.BackfillRunning, 0
+			r.version("", start+2*minute+1)
+			r.next(0)
+		}, 13, "backfill 1", "is deleted"},
 		{"left its final status", func(r *rows) {
 			r.transitions = []ax.Transition{
 				{InstanceID: 2, From: ax.StatusDispatched, To: ax.StatusTimeout, Cause: ax.CauseTimeout},

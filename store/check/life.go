@@ -53,6 +53,7 @@ func (c *checker) instance(in ax.Instance, before []ax.Attempt, line []ax.Transi
 	if in.Status == ax.StatusPending {
 		t.waiting++
 	}
+	c.backfilled(subject, in)
 	c.shape(subject, in)
 	c.attempts(subject, in, before)
 	c.lifeLine(subject, in, line)

@@ -141,7 +141,8 @@ func (s *Store) used(f ax.Firing) []int64 {
 func (s *Store) start(o *object, f ax.Firing, st ax.FiringStart) ax.Born {
 	verdict := rules.Wait
 	if !st.CatchUp && st.Skip == "" {
-		verdict = rules.Admit(f.Overlap, o.Row.Active, o.Row.Waiting, o.maxActive)
+		all := rules.Live{Active: o.Row.Active, Waiting: o.Row.Waiting}
+		verdict = rules.AdmitBeside(f.Overlap, all, s.liveBackfills(o.ID), o.maxActive)
 	}
 	born := ax.Born{Status: ax.StatusPending}
 	if st.Skip != "" {
@@ -204,7 +205,9 @@ func (s *Store) newestReplaceable(taskID int64) *instance {
 }
 
 func (s *Store) oldestRunning(taskID int64) *instance {
-	running := s.byKey(func(in *instance) bool { return in.TaskID == taskID && in.Status == ax.StatusDispatched })
+	running := s.byKey(func(in *instance) bool {
+		return in.TaskID == taskID && in.Status == ax.StatusDispatched && in.Kind != ax.InstanceBackfill
+	})
 	if len(running) == 0 {
 		return nil
 	}

@@ -216,6 +216,7 @@ func (s *Store) change(cs ax.ChangeSet, c ax.Change, r ax.Revision) {
 	}
 	o.Row.NextMs = 0
 	s.skipWaiting(o, ax.ReasonDeleted, cs.NowMs)
+	s.endBackfills(o.ID, r.Who, cs.NowMs)
 }
 
 func (s *Store) changeTask(o *object, t ax.TaskChange, nowMs int64) {

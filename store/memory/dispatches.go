@@ -59,7 +59,7 @@ func (s *Store) dispatch(h ax.Handover) ax.HandoverResult {
 	}
 	row := &s.objects[in.TaskID].Row
 	switch {
-	case row.Hold != nil && in.Kind != ax.InstanceManual:
+	case row.Hold != nil && !in.Kind.ByPerson():
 		return ax.HandoverHeld
 	case row.Active >= s.objects[in.TaskID].maxActive:
 		return ax.HandoverBlocked

@@ -113,15 +113,19 @@ func (s *Store) Cancel(_ context.Context, id int64, who string, nowMs int64) (ax
 	case in.Status.Final():
 		return in.Status, fmt.Errorf("instance %d ended as %s: %w", id, in.Status, ax.ErrConflict)
 	case in.Status == ax.StatusPending:
-		s.endWaiting(in, ax.StatusCancelled, ax.ReasonNone, nowMs)
-		in.CancelBy, in.ErrorClass = who, ax.ClassCancelled
-		in.note(nowMs, ax.StatusPending, ax.StatusCancelled, who, ax.CauseCancel, "")
+		s.cancelWaiting(in, who, nowMs)
 	case in.CancelBy == "":
 		in.CancelBy = who
 		in.note(nowMs, in.Status, in.Status, who, ax.CauseCancel, "")
 	}
 	s.foreign = true
 	return in.Status, nil
+}
+
+func (s *Store) cancelWaiting(in *instance, who string, nowMs int64) {
+	s.endWaiting(in, ax.StatusCancelled, ax.ReasonNone, nowMs)
+	in.CancelBy, in.ErrorClass = who, ax.ClassCancelled
+	in.note(nowMs, ax.StatusPending, ax.StatusCancelled, who, ax.CauseCancel, "")
 }
 
 // Hold implements ax.Operations.

@@ -48,6 +48,7 @@ func (s *Store) Instances(_ context.Context, f ax.InstanceFilter) ([]ax.Instance
 	found := s.byKey(func(in *instance) bool {
 		return (f.TaskID == 0 || in.TaskID == f.TaskID) &&
 			(len(f.Status) == 0 || slices.Contains(f.Status, in.Status)) &&
+			(len(f.Kinds) == 0 || slices.Contains(f.Kinds, in.Kind)) &&
 			in.DueMs >= f.SinceMs &&
 			(!f.Held || in.HandedMs != 0 && in.StoppedMs == 0) &&
 			(f.Before == nil || compareKeys(in.Ref, *f.Before) < 0)
@@ -194,6 +195,14 @@ func (r records) Slots() iter.Seq2[ax.SlotRecord, error] {
 }
 
 func (r records) Unindexed() iter.Seq2[ax.IndexFault, error] { return all[ax.IndexFault](nil) }
+
+func (r records) Backfills() iter.Seq2[ax.Backfill, error] {
+	var rows []ax.Backfill
+	for _, b := range r.s.backfills {
+		rows = append(rows, *b)
+	}
+	return all(rows)
+}
 
 func all[T any](rows []T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

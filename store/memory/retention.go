@@ -36,7 +36,7 @@ func (s *Store) prune(q ax.PruneQuery) ax.Pruned {
 			}
 			delete(s.instances, id)
 			delete(s.keys, key(in.Ref))
-			if in.Kind == ax.InstanceSchedule {
+			if in.Kind == ax.InstanceSchedule || in.Kind == ax.InstanceBackfill {
 				o.Row.CheckedFromMs = max(o.Row.CheckedFromMs, in.DueMs)
 			}
 			deleted = deleted.Plus(ax.Pruned{

@@ -42,6 +42,7 @@ type Store struct {
 	keys      map[ax.Ref]int64 // by ledger key (a Ref without ID)
 	triggers  map[triggerKey]triggered
 	stretches []ax.SkippedStretch
+	backfills []*ax.Backfill // by id, from 1
 	hosts     map[string]ax.Host
 	tzdata    string // of the host that joined last
 	clock     ax.ClockMark
@@ -84,17 +85,19 @@ type instance struct {
 }
 
 var (
-	_ ax.Definitions   = (*Store)(nil)
-	_ ax.Operations    = (*Store)(nil)
-	_ ax.Claims        = (*Store)(nil)
-	_ ax.Dispatches    = (*Store)(nil)
-	_ ax.CancelIntents = (*Store)(nil)
-	_ ax.Watcher       = (*Store)(nil)
-	_ ax.Hosts         = (*Store)(nil)
-	_ ax.Retention     = (*Store)(nil)
-	_ ax.Upkeep        = (*Store)(nil)
-	_ ax.Queries       = (*Store)(nil)
-	_ ax.Auditor       = (*Store)(nil)
+	_ ax.Definitions        = (*Store)(nil)
+	_ ax.Operations         = (*Store)(nil)
+	_ ax.Claims             = (*Store)(nil)
+	_ ax.Fills              = (*Store)(nil)
+	_ ax.BackfillOperations = (*Store)(nil)
+	_ ax.Dispatches         = (*Store)(nil)
+	_ ax.CancelIntents      = (*Store)(nil)
+	_ ax.Watcher            = (*Store)(nil)
+	_ ax.Hosts              = (*Store)(nil)
+	_ ax.Retention          = (*Store)(nil)
+	_ ax.Upkeep             = (*Store)(nil)
+	_ ax.Queries            = (*Store)(nil)
+	_ ax.Auditor            = (*Store)(nil)
 )
 
 // New makes an empty store whose clock is now.

@@ -259,7 +259,10 @@ func (a *apply) deleteTask(o objectRow, c ax.Change) error {
 	if err != nil {
 		return err
 	}
-	return skipWaiting(a.tx, o.id, ax.ReasonDeleted, a.cs.NowMs)
+	if err := skipWaiting(a.tx, o.id, ax.ReasonDeleted, a.cs.NowMs); err != nil {
+		return err
+	}
+	return endBackfills(a.tx, o.id, a.cs.Revision.Who, a.cs.NowMs)
 }
 
 func (a *apply) timetable(o objectRow, tt *ax.Timetable) error {

@@ -254,13 +254,15 @@ func usedIn(t *tx, task int64, sk ax.SkippedStretch) (used []int64, err error) {
 func start(t *tx, f ax.Firing, st ax.FiringStart, hot *hotRow) (ax.Born, error) {
 	born := ax.Born{Ref: slotRef(f.TaskID, st.DueMs), Status: ax.StatusPending}
 	verdict := rules.Wait
-	if !st.CatchUp && st.Skip == "" {
-		verdict = rules.Admit(f.Overlap, hot.active, hot.waiting, hot.maxActive)
-	}
-	if st.Skip != "" {
-		born.Status, born.Reason = ax.StatusSkipped, st.Skip
-	}
 	var err error
+	switch {
+	case st.Skip != "":
+		born.Status, born.Reason = ax.StatusSkipped, st.Skip
+	case !st.CatchUp:
+		if verdict, err = admit(t, f, hot); err != nil {
+			return ax.Born{}, err
+		}
+	}
 	switch verdict {
 	case rules.Begin:
 		if st.Place != nil {
@@ -296,6 +298,20 @@ func start(t *tx, f ax.Firing, st ax.FiringStart, hot *hotRow) (ax.Born, error) 
 	return born, err
 }
 
+// admit asks the overlap rule. Only where it would not simply let the slot start
+// or wait, what backfills have open is counted.
+func admit(t *tx, f ax.Firing, hot *hotRow) (rules.Verdict, error) {
+	verdict := rules.Admit(f.Overlap, hot.active, hot.waiting, hot.maxActive)
+	if verdict == rules.Begin || verdict == rules.Wait {
+		return verdict, nil // AdmitBeside would say the same
+	}
+	backfills, err := liveBackfills(t, f.TaskID)
+	if err != nil {
+		return verdict, err
+	}
+	return rules.AdmitBeside(f.Overlap, rules.Live{Active: hot.active, Waiting: hot.waiting}, backfills, hot.maxActive), nil
+}
+
 // takePlace skips the newest waiting instance that is in no back-off and
 // returns its id, 0 if there is none.
 func takePlace(t *tx, f ax.Firing, hot *hotRow) (int64, error) {
@@ -325,7 +341,7 @@ func cancelOldest(t *tx, f ax.Firing) (int64, error) {
 		old, by, attempt = scanRef(r), r.text(), r.int()
 		return nil
 	}, `SELECT i.id, i.due_ms, i.task_id, i.slot_key, i.cancel_by, i.attempt FROM instance i INDEXED BY instance_open
-		WHERE i.task_id = ? AND i.handed_ms IS NOT NULL AND i.stopped_ms IS NULL AND i.status = 'dispatched'
+		WHERE i.task_id = ? AND i.handed_ms IS NOT NULL AND i.stopped_ms IS NULL AND i.status = 'dispatched' AND i.kind <> 'backfill'
 		ORDER BY i.due_ms, i.slot_key LIMIT 1`, f.TaskID)
 	if err != nil || old.ID == 0 || by != "" {
 		return 0, err

@@ -105,6 +105,9 @@ func sourcesOf(f ax.InstanceFilter, query func(func(*row) error, string, ...any)
 		if f.TaskID != 0 {
 			s.and(s.task, f.TaskID)
 		}
+		if len(f.Kinds) > 0 {
+			s.and(kindIn(f.Kinds))
+		}
 		if f.SinceMs != 0 {
 			s.and(`k.due_ms >= ?`, f.SinceMs)
 		}
@@ -114,6 +117,17 @@ func sourcesOf(f ax.InstanceFilter, query func(func(*row) error, string, ...any)
 		s.args = append(s.args, f.Limit)
 	}
 	return sources, nil
+}
+
+// kindIn returns the condition for a list of kinds, which a key tells.
+func kindIn(list []ax.InstanceKind) string {
+	var any []string
+	for _, kind := range list {
+		for _, prefix := range kind.SlotPrefixes() {
+			any = append(any, `k.slot_key LIKE '`+prefix+`%'`)
+		}
+	}
+	return `(` + strings.Join(append(any, `0`), ` OR `) + `)`
 }
 
 // statusIn returns the condition for a list of statuses, "" for none, without

@@ -13,7 +13,7 @@ import (
 
 // unbounded are the plan steps that walk a table that grows, or sort what they
 // read of it.
-var unbounded = regexp.MustCompile(`SCAN (i|k|h|instance|history|history_gone|t|task|transition|attempt|skipped|trigger_key|definition|d)\b|USE TEMP B-TREE FOR ORDER BY`)
+var unbounded = regexp.MustCompile(`SCAN (i|k|h|instance|history|history_gone|t|task|transition|attempt|skipped|trigger_key|backfill|b|definition|d)\b|USE TEMP B-TREE FOR ORDER BY`)
 
 // walks are statements that may: they are for people, bounded by LIMIT in the
 // order of the key, or by an index that holds open rows alone.
@@ -28,6 +28,7 @@ func walks(sql, step string) bool {
 		strings.Contains(sql, "k.status = 'pending'") || // and what waits
 		strings.Contains(sql, "FROM history_gone") ||
 		strings.Contains(step, "USING COVERING INDEX skipped_task") || // once a sweep of retention
+		strings.Contains(step, "USING INDEX backfill_open") || strings.Contains(sql, "ORDER BY b.id DESC") && step == "SCAN b" ||
 		strings.Contains(sql, "FROM instance k WHERE 1") && step == "SCAN k" // newest first, up to LIMIT
 }
 
@@ -67,7 +68,16 @@ func TestPlans(t *testing.T) {
 	_, err8 := s.Counts(ctx)
 	err9 := s.Prune(ctx, ax.PruneQuery{EndedByMs: storetest.PopulatedMs, KeysByMs: storetest.PopulatedMs}, func(ax.Pruned) error { return nil })
 	_, err10 := s.Instance(ctx, info[0].ID)
-	for _, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8, err9, err10} {
+	_, err11 := s.Backfills(ctx, ax.BackfillFilter{TaskID: 1})
+	all, err12 := s.Backfills(ctx, ax.BackfillFilter{States: []ax.BackfillState{ax.BackfillPaused}})
+	if len(all) != 1 {
+		t.Fatal(all)
+	}
+	_, err13 := s.Tries(ctx, 1, []int64{1})
+	_, err14 := s.MoveBackfill(ctx, ax.BackfillMove{ID: all[0].ID, To: ax.BackfillRunning, Who: "ann"})
+	_, err15 := s.Fill(ctx, ax.Fill{BackfillID: all[0].ID, ExpectPositionMs: all[0].PositionMs, Slots: []int64{all[0].PositionMs}})
+	_, err16 := s.MoveBackfill(ctx, ax.BackfillMove{ID: all[0].ID, To: ax.BackfillCancelled, Who: "ann"})
+	for _, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, err12, err13, err14, err15, err16} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +96,7 @@ func TestPlans(t *testing.T) {
 	for range readers {
 		s.free <- nil
 	}
-	audit := regexp.MustCompile(`ORDER BY (o\.id|d\.object_id, d\.version|i\.id|instance_id, (seq|attempt)|1, 2, 3)$`)
+	audit := regexp.MustCompile(`ORDER BY (o\.id|d\.object_id, d\.version|i\.id|instance_id, (seq|attempt)|1, 2, 3|b\.id)$`)
 	people := regexp.MustCompile(`WHERE \?1 IS NULL OR s\.name|WHERE o\.stack_id|i\.status = 'pending' AND o\.stack_id|AND i\.status = 'dispatched' AND o\.stack_id`)
 	planned := 0
 	listed := regexp.MustCompile(`FROM (history k|instance k WHERE|instance k INDEXED BY instance_status)`)

@@ -78,3 +78,7 @@ func (r records) Unindexed() iter.Seq2[ax.IndexFault, error] {
 				AND (h.due_ms, h.task_id, h.slot_key) NOT IN (SELECT due_ms, task_id, slot_key FROM history_gone)
 		ORDER BY 1, 2, 3, 4`)
 }
+
+func (r records) Backfills() iter.Seq2[ax.Backfill, error] {
+	return stream(r, scanBackfill, selectBackfills+` ORDER BY b.id`)
+}

@@ -150,7 +150,7 @@ func (s *Store) deleteInstances(ctx context.Context, ripe []ripeInstance, steps 
 					return err
 				}
 				deleted.Instances += gone
-				if in.Kind == ax.InstanceSchedule {
+				if in.Kind == ax.InstanceSchedule || in.Kind == ax.InstanceBackfill {
 					horizons[in.TaskID] = max(horizons[in.TaskID], in.DueMs)
 				}
 			}

@@ -106,6 +106,8 @@ func TestFromSchemaOne(t *testing.T) {
 	_, err := open(t, path).ExecContext(t.Context(), `ALTER TABLE object DROP COLUMN checked_from; ALTER TABLE meta DROP COLUMN copied_ms;
 		ALTER TABLE instance DROP COLUMN verdict; DROP TABLE trigger_key;
 		ALTER TABLE task DROP COLUMN failure_streak; ALTER TABLE task DROP COLUMN freeze_after;
+		DROP TABLE backfill;
+		DELETE FROM transition WHERE cause = 'backfill'; DELETE FROM instance WHERE kind = 'backfill';
 		DROP TABLE history; DROP TABLE history_gone; DROP TRIGGER instance_gone; DROP INDEX instance_status; ALTER TABLE meta DROP COLUMN history_to;
 		ALTER TABLE object DROP COLUMN rewound_from; ALTER TABLE host DROP COLUMN pools;
 		ALTER TABLE meta DROP COLUMN clock_ms; ALTER TABLE meta DROP COLUMN clock_elapsed_ms; ALTER TABLE meta DROP COLUMN clock_kernel; ALTER TABLE meta DROP COLUMN clock_former_ms;

@@ -78,17 +78,19 @@ type Store struct {
 }
 
 var (
-	_ ax.Definitions   = (*Store)(nil)
-	_ ax.Operations    = (*Store)(nil)
-	_ ax.Claims        = (*Store)(nil)
-	_ ax.Dispatches    = (*Store)(nil)
-	_ ax.CancelIntents = (*Store)(nil)
-	_ ax.Watcher       = (*Store)(nil)
-	_ ax.Hosts         = (*Store)(nil)
-	_ ax.Retention     = (*Store)(nil)
-	_ ax.Upkeep        = (*Store)(nil)
-	_ ax.Queries       = (*Store)(nil)
-	_ ax.Auditor       = (*Store)(nil)
+	_ ax.Definitions        = (*Store)(nil)
+	_ ax.Operations         = (*Store)(nil)
+	_ ax.Claims             = (*Store)(nil)
+	_ ax.Fills              = (*Store)(nil)
+	_ ax.BackfillOperations = (*Store)(nil)
+	_ ax.Dispatches         = (*Store)(nil)
+	_ ax.CancelIntents      = (*Store)(nil)
+	_ ax.Watcher            = (*Store)(nil)
+	_ ax.Hosts              = (*Store)(nil)
+	_ ax.Retention          = (*Store)(nil)
+	_ ax.Upkeep             = (*Store)(nil)
+	_ ax.Queries            = (*Store)(nil)
+	_ ax.Auditor            = (*Store)(nil)
 )
 
 // Open opens the store in the file at path. ErrNoStore: there is none;

@@ -126,6 +126,31 @@ func (f *Faulty) Cancel(ctx context.Context, id int64, who string, nowMs int64) 
 	return answer(ctx, f, "Cancel", func() (ax.Status, error) { return f.Store.Cancel(ctx, id, who, nowMs) })
 }
 
+// StartBackfill implements ax.BackfillOperations.
+func (f *Faulty) StartBackfill(ctx context.Context, r ax.BackfillRequest) (ax.Backfill, error) {
+	return answer(ctx, f, "StartBackfill", func() (ax.Backfill, error) { return f.Store.StartBackfill(ctx, r) })
+}
+
+// MoveBackfill implements ax.BackfillOperations.
+func (f *Faulty) MoveBackfill(ctx context.Context, m ax.BackfillMove) (ax.Backfill, error) {
+	return answer(ctx, f, "MoveBackfill", func() (ax.Backfill, error) { return f.Store.MoveBackfill(ctx, m) })
+}
+
+// Backfills implements ax.BackfillOperations and ax.Fills.
+func (f *Faulty) Backfills(ctx context.Context, which ax.BackfillFilter) ([]ax.Backfill, error) {
+	return answer(ctx, f, "Backfills", func() ([]ax.Backfill, error) { return f.Store.Backfills(ctx, which) })
+}
+
+// Tries implements ax.BackfillOperations.
+func (f *Faulty) Tries(ctx context.Context, taskID int64, dues []int64) ([]ax.Try, error) {
+	return answer(ctx, f, "Tries", func() ([]ax.Try, error) { return f.Store.Tries(ctx, taskID, dues) })
+}
+
+// Fill implements ax.Fills.
+func (f *Faulty) Fill(ctx context.Context, fill ax.Fill) (ax.Filled, error) {
+	return answer(ctx, f, "Fill", func() (ax.Filled, error) { return f.Store.Fill(ctx, fill) })
+}
+
 // Hold implements ax.Operations.
 func (f *Faulty) Hold(ctx context.Context, objectID int64, h ax.Hold) error {
 	return f.fault(ctx, "Hold", func() error { return f.Store.Hold(ctx, objectID, h) })

@@ -43,6 +43,9 @@ func compareWithModel(t *testing.T, open Open) {
 			"trigger":  p.drawn(p.trigger),
 			"retry":    p.drawn(p.retry),
 			"mark":     p.drawn(p.mark),
+			"backfill": p.drawn(p.backfill),
+			"fill":     p.drawn(p.fill),
+			"move":     p.drawn(p.moveBackfill),
 			"cancel":   p.drawn(p.cancel),
 			"hold":     p.drawn(p.hold),
 			"resume":   p.drawn(p.resume),
@@ -138,6 +141,7 @@ func (p *pair) rows(s Store) map[string]string {
 		put("attempts", collect(p, r.Attempts()), nil)
 		put("transitions", collect(p, r.Transitions()), nil)
 		put("slots", collect(p, r.Slots()), nil)
+		put("backfills", collect(p, r.Backfills()), nil)
 		return nil
 	})
 	if err != nil {

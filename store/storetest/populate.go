@@ -13,7 +13,7 @@ const PopulatedMs = start + 10*minute
 // Populate brings an empty store to a state with one of everything: tasks that
 // are due, held, disabled and deleted, versions, a skipped stretch, and
 // instances that are waiting, running, retried by themselves and by hand, marked,
-// late and ended in every way.
+// late and ended in every way, and a backfill under way.
 // All invariants hold in it. The store's clock should be at PopulatedMs.
 func Populate(t testing.TB, s Store) {
 	f := &fixture{TB: t, Store: s, ctx: t.Context(), nowMs: start}
@@ -55,6 +55,10 @@ func Populate(t testing.TB, s Store) {
 	g.NowMs, g.LastSlotMs, g.NextMs, g.Starts = PopulatedMs, PopulatedMs, PopulatedMs+minute, nil
 	g.Skipped = []ax.SkippedStretch{{FromMs: g.ExpectNextMs, ToMs: PopulatedMs, Slots: 2, Reason: ax.ReasonMisfire, Version: 2}}
 	f.claim(g)
+	b := f.backfill(f.object("off"), -5, -2, nil)
+	f.succeed(f.fill(b.ID).Made[0])
+	_, err = f.MoveBackfill(f.ctx, ax.BackfillMove{ID: b.ID, To: ax.BackfillPaused, Who: "bob", NowMs: f.nowMs})
+	f.ok(err)
 	f.ok(f.Join(f.ctx, ax.Host{Name: "h1", Boot: "boot1", PID: 1, Handlers: []string{"shell"}, StartedMs: start}))
 	f.check()
 }

@@ -21,6 +21,8 @@ import (
 type Store interface {
 	ax.Definitions
 	ax.Operations
+	ax.BackfillOperations
+	ax.Fills
 	ax.Claims
 	ax.Dispatches
 	ax.CancelIntents
@@ -76,6 +78,11 @@ func Run(t *testing.T, open Open) {
 		{"trigger with a key", testTriggerKey},
 		{"retry by a person", testRetryByHand},
 		{"mark", testMark},
+		{"backfill", testBackfill},
+		{"backfill by what became of slots", testBackfillModes},
+		{"backfill, paused, cancelled, deleted", testBackfillMoves},
+		{"backfill beside the schedule", testBackfillOverlap},
+		{"backfill of pruned history", testBackfillPruned},
 		{"hold and resume", testHold},
 		{"freeze_after", testFreeze},
 		{"freeze_after spares holds and deleted tasks", testFreezeSpares},

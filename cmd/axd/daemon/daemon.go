@@ -218,7 +218,7 @@ func (d *Daemon) wire() error {
 		former = append(former, h.Name)
 	}
 	config := runtime.Config{
-		Claims: d.store, Dispatches: d.store, Cancels: d.store, Watcher: d.store, Executors: d.executor,
+		Claims: d.store, Fills: d.store, Dispatches: d.store, Cancels: d.store, Watcher: d.store, Executors: d.executor,
 		Host: d.cfg.Name, Former: former, Boot: boot, Incarnation: d.info.Incarnation,
 		JournalPath: filepath.Join(d.cfg.DataDir, "reports.journal"),
 		Pools:       d.cfg.Pools, Tick: d.cfg.Tick, Scan: d.cfg.Scan,
