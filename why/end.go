@@ -16,8 +16,11 @@ func (e *explainer) fired(l ax.Life) {
 	born := fmt.Sprintf("instance %d", l.ID)
 	if l.Kind == ax.InstanceSchedule {
 		born = fmt.Sprintf("instance %d, %s after it was due", l.ID, ax.Duration(late).Rough())
-	} else if i := slices.IndexFunc(l.Transitions, func(t ax.Transition) bool { return t.Cause == ax.CauseTrigger || t.Cause == ax.CauseRetryOf }); i >= 0 {
+	} else if i := slices.IndexFunc(l.Transitions, func(t ax.Transition) bool { return t.From == "" }); i >= 0 {
 		born = fmt.Sprintf("instance %d, by %s at %s", l.ID, l.Transitions[i].Actor, e.at(l.Transitions[i].AtMs))
+	}
+	if id := l.BackfillID(); id != 0 {
+		born += fmt.Sprintf(", made by backfill %d", id)
 	}
 	if of := l.RetryOf(); of != 0 {
 		born += fmt.Sprintf(", a retry of instance %d", of)

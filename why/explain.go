@@ -60,7 +60,13 @@ func (e *explainer) read(row ax.VersionRow, definition json.RawMessage) version 
 
 // now asks why the task runs, or does not.
 func (e *explainer) now() {
-	if !e.exists() || e.runs() {
+	if !e.exists() {
+		return
+	}
+	for _, b := range e.Backfills {
+		e.yes("Is a backfill under way?", e.backfill(b))
+	}
+	if e.runs() {
 		return
 	}
 	if i := slices.IndexFunc(e.Open, func(in ax.InstanceRow) bool { return in.Status == ax.StatusPending }); i >= 0 {
@@ -192,7 +198,7 @@ func (e *explainer) waits(in ax.InstanceRow) {
 	if !e.readable(e.current) {
 		return
 	}
-	if in.Kind == ax.InstanceManual {
+	if in.Kind.ByPerson() {
 		e.yes("May it start?", "a person started it; holds and enabled = false do not stop it")
 	} else {
 		e.free()
@@ -276,7 +282,7 @@ func (e *explainer) turn(in ax.InstanceRow) bool {
 		case o.Status == ax.StatusDispatched || o.Status.Final():
 			before = append(before, o)
 			continue
-		case compareDue(o.Ref, in.Ref) < 0:
+		case compareTurn(o, in) < 0:
 			before = append(before, o)
 		}
 		waiting = append(waiting, ax.Waiting{

@@ -1,7 +1,6 @@
 package why
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/runtime/rules"
 )
 
 // Question asks about one task.
@@ -31,7 +31,7 @@ type Facts struct {
 	Question
 	Versions []ax.VersionRow // newest first
 	// Open are the task's open instances and those whose processes are not
-	// known to be gone, oldest due first.
+	// known to be gone, as they take their turn.
 	Open []ax.InstanceRow
 	// Slot is the life of the instance asked about, or of the scheduled one due
 	// at AtMs; nil when there is none.
@@ -42,6 +42,8 @@ type Facts struct {
 	// After are instances that were due after AtMs when Slot ended.
 	After     []ax.InstanceRow
 	Stretches []ax.SkippedStretch
+	// Backfills are those of the task that have not ended, newest first.
+	Backfills []ax.Backfill
 	Hosts     []ax.Host
 	// Mark is what axd's clocks said when it last believed them.
 	Mark ax.ClockMark
@@ -57,11 +59,21 @@ const (
 	minuteMs     = 60_000
 )
 
+// Store is what the facts are read from.
+type Store interface {
+	ax.Queries
+	Backfills(ctx context.Context, f ax.BackfillFilter) ([]ax.Backfill, error)
+}
+
 // Gather reads the facts for a question. Each read is its own snapshot: what
 // moves meanwhile may show in one and not in another.
-func Gather(ctx context.Context, q ax.Queries, about Question) (Facts, error) {
+func Gather(ctx context.Context, q Store, about Question) (Facts, error) {
 	f := Facts{Question: about}
 	var err error
+	f.Backfills, err = q.Backfills(ctx, ax.BackfillFilter{TaskID: about.Object.ID, States: []ax.BackfillState{ax.BackfillRunning, ax.BackfillPaused}})
+	if err != nil {
+		return f, fmt.Errorf("backfills of %s: %w", about.Object.Address(), err)
+	}
 	if f.Versions, err = q.Versions(ctx, about.Object.ID); err != nil {
 		return f, fmt.Errorf("versions of %s: %w", about.Object.Address(), err)
 	}
@@ -114,7 +126,7 @@ func (f *Facts) gatherOpen(ctx context.Context, q ax.Queries) error {
 		}
 		f.Open = append(f.Open, open...)
 	}
-	slices.SortFunc(f.Open, func(a, b ax.InstanceRow) int { return compareDue(a.Ref, b.Ref) })
+	slices.SortFunc(f.Open, compareTurn)
 	if row.Waiting == 0 {
 		return nil
 	}
@@ -198,7 +210,7 @@ func (f *Facts) gatherSlot(ctx context.Context, q ax.Queries) error {
 	return err
 }
 
-// compareDue orders as instances take their turn.
-func compareDue(a, b ax.Ref) int {
-	return cmp.Or(cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.ID, b.ID))
+// compareTurn orders as instances take their turn.
+func compareTurn(a, b ax.InstanceRow) int {
+	return rules.CompareTurn(ax.Waiting{Ref: a.Ref, Kind: a.Kind}, ax.Waiting{Ref: b.Ref, Kind: b.Kind})
 }

@@ -3,6 +3,7 @@ package why
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/axctl/ax"
@@ -41,15 +42,30 @@ func (e *explainer) instant() {
 	e.unclaimed()
 }
 
-// byHand tells what people started for the minute that was asked about. It adds
-// to the answer, whichever that is.
+// byHand tells what people started for the minute that was asked about, or what
+// is to be started for the slot. It adds to the answer, whichever that is.
 func (e *explainer) byHand() {
 	for _, in := range e.Around {
 		told := e.Slot != nil && (in.ID == e.Slot.ID || in.RetryOf() == e.Slot.ID)
-		if in.Kind == ax.InstanceManual && !told {
-			e.yes("Was it started by hand then?", e.life(in))
-			e.Answer.Text += fmt.Sprintf(" Instance %d, due %s, was started by hand (%s).", in.ID, e.at(in.DueMs), e.state(in))
-			return
+		if !in.Kind.ByPerson() || told {
+			continue
+		}
+		e.yes("Was it started by hand then?", e.life(in))
+		how := "by hand"
+		if id := in.BackfillID(); id != 0 {
+			how = fmt.Sprintf("by backfill %d", id)
+		}
+		e.Answer.Text += fmt.Sprintf(" Instance %d, due %s, was started %s (%s).", in.ID, e.at(in.DueMs), how, e.state(in))
+		return
+	}
+	for _, b := range e.Backfills {
+		if b.PositionMs > e.AtMs || b.ToMs <= e.AtMs || e.Slot != nil && !e.Slot.Status.Final() {
+			continue
+		}
+		e.yes("Will a backfill decide on it?", e.backfill(b))
+		e.Answer.Text += fmt.Sprintf(" Backfill %d by %s has still to decide on it.", b.ID, b.Who)
+		if b.State == ax.BackfillPaused {
+			e.Answer.Text = strings.TrimSuffix(e.Answer.Text, ".") + fmt.Sprintf(", and is paused by %s: axctl backfill resume %d goes on with it.", b.By, b.ID)
 		}
 	}
 }
@@ -278,7 +294,8 @@ func (e *explainer) skipped(s ax.SkippedStretch) {
 	if s.FromMs == s.ToMs {
 		what = "the slot of " + e.at(s.FromMs)
 	}
-	a := Answer{Remedy: "axctl trigger " + e.address() + " -due WHEN runs one by hand"}
+	a := Answer{Remedy: fmt.Sprintf("axctl backfill %s -from %s -to %s runs what was left out",
+		e.address(), ax.FormatInstant(s.FromMs, time.UTC), ax.FormatInstant(s.ToMs, time.UTC))}
 	policy := e.versionNamed(s.Version)
 	switch s.Reason {
 	case ax.ReasonHeld:

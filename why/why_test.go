@@ -388,7 +388,7 @@ func TestSeveralCauses(t *testing.T) {
 
 // deaf is a store that answers nothing from its n-th question on.
 type deaf struct {
-	ax.Queries
+	why.Store
 	left int
 }
 
@@ -401,53 +401,60 @@ func (d *deaf) ask() error {
 	return nil
 }
 
+func (d *deaf) Backfills(ctx context.Context, f ax.BackfillFilter) ([]ax.Backfill, error) {
+	if err := d.ask(); err != nil {
+		return nil, err
+	}
+	return d.Store.Backfills(ctx, f)
+}
+
 func (d *deaf) Versions(ctx context.Context, id int64) ([]ax.VersionRow, error) {
 	if err := d.ask(); err != nil {
 		return nil, err
 	}
-	return d.Queries.Versions(ctx, id)
+	return d.Store.Versions(ctx, id)
 }
 
 func (d *deaf) Hosts(ctx context.Context) ([]ax.Host, error) {
 	if err := d.ask(); err != nil {
 		return nil, err
 	}
-	return d.Queries.Hosts(ctx)
+	return d.Store.Hosts(ctx)
 }
 
 func (d *deaf) Counts(ctx context.Context) (map[ax.Status]int64, error) {
 	if err := d.ask(); err != nil {
 		return nil, err
 	}
-	return d.Queries.Counts(ctx)
+	return d.Store.Counts(ctx)
 }
 
 func (d *deaf) Objects(ctx context.Context, stack string) ([]ax.Object, error) {
 	if err := d.ask(); err != nil {
 		return nil, err
 	}
-	return d.Queries.Objects(ctx, stack)
+	return d.Store.Objects(ctx, stack)
 }
 
 func (d *deaf) Instances(ctx context.Context, f ax.InstanceFilter) ([]ax.InstanceRow, error) {
 	if err := d.ask(); err != nil {
 		return nil, err
 	}
-	return d.Queries.Instances(ctx, f)
+	return d.Store.Instances(ctx, f)
 }
 
 func (d *deaf) Instance(ctx context.Context, id int64) (ax.Life, error) {
 	if err := d.ask(); err != nil {
 		return ax.Life{}, err
 	}
-	return d.Queries.Instance(ctx, id)
+	return d.Store.Instance(ctx, id)
 }
 
 func (d *deaf) Stretches(ctx context.Context, id int64, limit int) ([]ax.SkippedStretch, error) {
 	if err := d.ask(); err != nil {
 		return nil, err
 	}
-	return d.Queries.Stretches(ctx, id, limit)
+	return d.Store.Stretches(ctx, id, limit)
 }
 
 // A store that fails at any question gives that error and no explanation.
@@ -459,7 +466,7 @@ func TestGatherFromAStoreThatFails(t *testing.T) {
 	w.fire("2026-11-30T13:00:00Z")
 	w.fire("2026-11-30T14:00:00Z")
 	q := why.Question{Object: w.object(), AtMs: w.ms("2026-11-30T13:00:00Z"), NowMs: w.nowMs, Zone: w.zone, Daemon: true}
-	const questions = 12
+	const questions = 13
 	for n := range questions + 1 {
 		_, err := why.Gather(t.Context(), &deaf{w.store, n}, q)
 		if errors.Is(err, errDeaf) != (n < questions) {

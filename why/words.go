@@ -48,6 +48,19 @@ func (e *explainer) hold(h ax.Hold) string {
 	return fmt.Sprintf("%s by %s since %s, %s: %s", h.Kind, h.Who, e.at(h.SinceMs), until, line(h.Reason))
 }
 
+// backfill tells a backfill in one line.
+func (e *explainer) backfill(b ax.Backfill) string {
+	decided := fmt.Sprintf("%d", b.Made+b.Passed)
+	if b.Slots >= 0 {
+		decided = fmt.Sprintf("%d of %d", b.Made+b.Passed, b.Slots)
+	}
+	state := string(b.State)
+	if b.By != "" {
+		state += " by " + b.By
+	}
+	return fmt.Sprintf("backfill %d by %s from %s to %s, %s, %s slots decided", b.ID, b.Who, e.at(b.FromMs), e.at(b.ToMs-1), state, decided)
+}
+
 // hosts tells of every axd that the store knows.
 func (e *explainer) hosts() string {
 	var all []string

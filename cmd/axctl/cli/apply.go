@@ -124,23 +124,29 @@ func (c *call) revision(ctx context.Context, origin, message string) ax.Revision
 	return rev
 }
 
-// confirm asks whether to go on. Only "yes" is one.
+// confirm asks whether to apply.
 func (c *call) confirm(ctx context.Context, a applyArgs, p *planner.Plan) error {
-	if a.autoApprove {
+	what := fmt.Sprintf("Apply these changes to stack %s in %s?", p.Stack, c.storeName())
+	if a.destroy {
+		what = fmt.Sprintf("Delete everything of stack %s in %s?", p.Stack, c.storeName())
+	}
+	return c.approve(ctx, a.autoApprove, what, "and a plan that plan -out saved needs no asking.")
+}
+
+// approve asks whether to go on; unasked says what else goes on without it. Only
+// "yes" is one.
+func (c *call) approve(ctx context.Context, autoApprove bool, question, unasked string) error {
+	if autoApprove {
 		return nil
 	}
 	if !c.env.Terminals.Stdin || c.globals.json {
 		return withCode(ExitDeclined, ax.Diagnostic{
 			Severity: ax.SeverityError,
 			Summary:  "Nobody to ask; nothing was changed",
-			Detail:   "There is no terminal, or -json is set. -auto-approve goes on without asking, and a plan that plan -out saved needs no asking.",
+			Detail:   "There is no terminal, or -json is set. -auto-approve goes on without asking, " + unasked,
 		})
 	}
-	what := fmt.Sprintf("Apply these changes to stack %s in %s?", p.Stack, c.storeName())
-	if a.destroy {
-		what = fmt.Sprintf("Delete everything of stack %s in %s?", p.Stack, c.storeName())
-	}
-	fmt.Fprintf(c.env.Stderr, "\n%s\nOnly yes is a yes: ", what)
+	fmt.Fprintf(c.env.Stderr, "\n%s\nOnly yes is a yes: ", question)
 	answer, err := c.ask(ctx)
 	if err != nil {
 		return err

@@ -62,6 +62,7 @@ const WriterPatience = 10 * time.Second
 type Store interface {
 	ax.Definitions
 	ax.Operations
+	ax.BackfillOperations
 	ax.Queries
 	ax.Auditor
 	ax.Retention
@@ -156,6 +157,8 @@ func commands() []func(*call) *cobra.Command {
 		triggerCommand,
 		retryCommand,
 		markCommand,
+		backfillCommand,
+		backfillsCommand,
 		instancesCommand,
 		instanceCommand,
 		logsCommand,

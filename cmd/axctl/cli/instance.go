@@ -129,7 +129,7 @@ func happenings(l ax.Life) []happening {
 // its end.
 func endsAttempt(cause ax.Cause) bool {
 	switch cause {
-	case ax.CauseCancel, ax.CauseReplaced, ax.CauseOverlap, ax.CauseTimeout, ax.CauseDeleted, ax.CauseDisabled, ax.CauseTrigger, ax.CauseRetryOf, ax.CauseNotAccepted:
+	case ax.CauseCancel, ax.CauseReplaced, ax.CauseOverlap, ax.CauseTimeout, ax.CauseDeleted, ax.CauseDisabled, ax.CauseTrigger, ax.CauseRetryOf, ax.CauseBackfill, ax.CauseNotAccepted:
 		return true
 	default:
 		return false
@@ -199,6 +199,9 @@ func (r instanceResult) human(s *screen) {
 	s.line("  due         %s", s.at(l.DueMs, r.zone))
 	if of := l.RetryOf(); of != 0 {
 		s.line("  retry of    instance %d", of)
+	}
+	if id := l.BackfillID(); id != 0 {
+		s.line("  backfill    %d", id)
 	}
 	if len(l.RetriedBy) > 0 {
 		s.line("  retried by  instance %s", idList(l.RetriedBy))

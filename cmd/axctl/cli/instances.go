@@ -16,6 +16,7 @@ import (
 type instancesArgs struct {
 	address string
 	status  []string
+	kind    []string
 	since   string
 	limit   int
 }
@@ -42,6 +43,7 @@ func instancesCommand(c *call) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVar(&a.status, "status", nil, "only those with a status of `LIST`, with commas between")
+	cmd.Flags().StringSliceVar(&a.kind, "kind", nil, "only those of a kind of `LIST`: schedule, manual, backfill")
 	cmd.Flags().StringVar(&a.since, "since", "", "only those due since `WHEN`: 24h, 7d or an instant")
 	cmd.Flags().IntVar(&a.limit, "limit", 100, "at most `N`, up to 100000")
 	return cmd
@@ -94,10 +96,13 @@ func (c *call) instances(ctx context.Context, a instancesArgs) (instancesResult,
 	return r, nil
 }
 
+// instanceKinds are the kinds that there are so far.
+var instanceKinds = []ax.InstanceKind{ax.InstanceSchedule, ax.InstanceManual, ax.InstanceBackfill}
+
 // stretches returns the slots of a task that have no instance, as far as the
 // filter lets them through.
 func stretches(ctx context.Context, q ax.Queries, f ax.InstanceFilter, limit int) ([]ax.SkippedStretch, error) {
-	if len(f.Status) > 0 && !slices.Contains(f.Status, ax.StatusSkipped) {
+	if len(f.Status) > 0 && !slices.Contains(f.Status, ax.StatusSkipped) || len(f.Kinds) > 0 && !slices.Contains(f.Kinds, ax.InstanceSchedule) {
 		return nil, nil
 	}
 	found, err := q.Stretches(ctx, f.TaskID, limit)
@@ -125,6 +130,17 @@ func (c *call) instanceFilter(a instancesArgs) (ax.InstanceFilter, error) {
 			}
 		}
 		f.Status = append(f.Status, status)
+	}
+	for _, word := range a.kind {
+		kind := ax.InstanceKind(strings.ToLower(strings.TrimSpace(word)))
+		if !slices.Contains(instanceKinds, kind) {
+			return f, ax.Diagnostic{
+				Severity: ax.SeverityError,
+				Summary:  fmt.Sprintf("Unknown kind %q", word),
+				Detail:   suggestion(word, []string{"schedule", "manual", "backfill"}, "The kinds are schedule, manual and backfill."),
+			}
+		}
+		f.Kinds = append(f.Kinds, kind)
 	}
 	var err error
 	if a.since != "" {
@@ -242,7 +258,7 @@ func instanceJSON(in ax.InstanceRow, incarnation string, zone *time.Location) do
 		"status": in.Status, "reason": orNil(in.Reason), "attempt": in.Attempt, "batch_no": nil,
 		"host": orNil(in.Host), "executor": orNil(in.Executor),
 		"error": orNil(in.Error), "error_class": orNil(in.ErrorClass), "last_error": orNil(in.LastError), "unkillable": orNil(in.Unkillable), "output_dropped": in.OutputDropped,
-		"verdict": orNil(in.Verdict), "retry_of": idOrNil(in.RetryOf()), "run_id": nil, "shard_index": nil, "shard_count": nil,
+		"verdict": orNil(in.Verdict), "retry_of": idOrNil(in.RetryOf()), "backfill_id": idOrNil(in.BackfillID()), "run_id": nil, "shard_index": nil, "shard_count": nil,
 	}
 	if in.HandedMs != 0 || in.Status == ax.StatusDispatched {
 		doc["batch_no"] = ax.BatchNo(incarnation, in.ID, in.Attempt)

@@ -69,6 +69,9 @@ func (c *call) hold(ctx context.Context, a holdArgs) (holdResult, error) {
 		return holdResult{}, fmt.Errorf("hold %s: %w", t.Address(), err)
 	}
 	r := holdResult{before: t.Row.Hold, running: t.Row.Active}
+	if r.backfills, err = s.Backfills(ctx, ax.BackfillFilter{TaskID: t.ID, States: []ax.BackfillState{ax.BackfillRunning}}); err != nil {
+		return r, fmt.Errorf("backfills of %s: %w", t.Address(), err)
+	}
 	t.Row.Hold = &hold
 	r.task = t
 	return r, nil
@@ -104,6 +107,8 @@ type holdResult struct {
 	task    task
 	before  *ax.Hold
 	running int
+	// backfills go on in spite of it.
+	backfills []ax.Backfill
 }
 
 func (r holdResult) human(s *screen) {
@@ -114,6 +119,9 @@ func (r holdResult) human(s *screen) {
 	}
 	if r.running > 0 {
 		s.line("%s running; axctl cancel ends them.", plural(r.running, "instance"))
+	}
+	for _, b := range r.backfills {
+		s.line("Backfill %d goes on all the same; axctl backfill pause %d lets it rest.", b.ID, b.ID)
 	}
 }
 

@@ -38,8 +38,10 @@ type statusResult struct {
 	tasks   []task
 	counts  map[ax.Status]int64
 	overdue []task
-	coming  []firing
-	nowMs   int64
+	// backfills are those that have not ended.
+	backfills []ax.Backfill
+	coming    []firing
+	nowMs     int64
 }
 
 func (c *call) status(ctx context.Context) (statusResult, error) {
@@ -58,6 +60,9 @@ func (c *call) status(ctx context.Context) (statusResult, error) {
 	}
 	r.hosts = liveHosts(hosts, r.running)
 	if r.counts, err = s.Counts(ctx); err != nil {
+		return r, err
+	}
+	if r.backfills, err = s.Backfills(ctx, ax.BackfillFilter{States: openBackfills}); err != nil {
 		return r, err
 	}
 	if r.tasks, err = tasks(ctx, s, false); err != nil {
@@ -105,6 +110,15 @@ func (r statusResult) human(s *screen) {
 	}
 	s.line("tasks      %d, of them %d held, %d disabled", len(r.tasks), held, disabled)
 	s.line("instances  %d running, %d waiting", r.counts[ax.StatusDispatched], r.counts[ax.StatusPending]+r.counts[ax.StatusWaiting])
+	if n := len(r.backfills); n > 0 {
+		paused := 0
+		for _, b := range r.backfills {
+			if b.State == ax.BackfillPaused {
+				paused++
+			}
+		}
+		s.line("backfills  %d running, %d paused; axctl backfills lists them", n-paused, paused)
+	}
 	for i, f := range r.coming {
 		s.line("%-10s %s  %s", first(i, "next"), s.at(f.dueMs, f.zone), clean(f.address))
 	}
@@ -163,6 +177,7 @@ func (r statusResult) json() document {
 		}
 	}
 	doc := nextResult{firings: r.coming}.json()
+	doc["backfills"] = len(r.backfills)
 	doc["store"], doc["store_id"], doc["serial"], doc["schema_version"] = r.info.URL, r.info.ID, r.info.Serial, r.info.SchemaVersion
 	doc["axd_running"], doc["hosts"], doc["tasks"], doc["instances"], doc["overdue"] = r.running, hosts, len(r.tasks), counts, late
 	return doc
