@@ -64,7 +64,7 @@ type Change struct {
 	// content hash.
 	Definition json.RawMessage
 	Hash       string
-	Task       *TaskChange
+	Task       *TaskChange // of a task, else nil
 }
 
 // TaskChange is what a change does to a task's hot row.

@@ -40,10 +40,10 @@ func (j Job) Hash() string {
 // dispatch consumes it. No method blocks on a handler. Executors outlive the
 // axd that started them; the next one takes them over.
 type Executors interface {
-	// Offers reports whether jobs of the handler can be handed over now. It is
-	// cheap and safe for concurrent use; an instance whose handler is not
-	// offered waits.
-	Offers(handler string) bool
+	// Fit says whether a job of the handler, with this body, can be handed over
+	// now. It is cheap and safe for concurrent use; an instance that does not
+	// fit waits.
+	Fit(h HandlerSpec) Fit
 	// Dispatch hands jobs over. What becomes of each comes as Reports: at
 	// least one with an end (ended, refused or lost) for every job.
 	Dispatch(jobs []Job)
@@ -61,6 +61,16 @@ type Executors interface {
 	// while Run of the implementation is running.
 	Reports() <-chan []Report
 }
+
+// Fit is how a host's executors and a handler block fit together.
+type Fit int
+
+// The fits.
+const (
+	FitNone  Fit = iota // no running executor has the handler
+	FitOther            // one has it, and its schema does not accept the body
+	FitWell
+)
 
 // CancelOrder asks to stop an attempt, and why.
 type CancelOrder struct {

@@ -22,6 +22,8 @@ type Queries interface {
 	Stretches(ctx context.Context, taskID int64, limit int) ([]SkippedStretch, error)
 	// Hosts returns all hosts that ever joined.
 	Hosts(ctx context.Context) ([]Host, error)
+	// Offers returns what the hosts that told it offer, by host.
+	Offers(ctx context.Context) ([]HostOffer, error)
 	// Counts returns how many instances are open, by status.
 	Counts(ctx context.Context) (map[Status]int64, error)
 }

@@ -11,9 +11,12 @@ import (
 // ObjectKind says what a definition defines. Its values are stored.
 type ObjectKind string
 
-// KindTask is the only kind of object built so far; dependency, calendar,
-// plugin and channel are designed and join it here.
-const KindTask ObjectKind = "task"
+// The kinds built so far; dependency, calendar and channel are designed and join
+// them here.
+const (
+	KindTask   ObjectKind = "task"
+	KindPlugin ObjectKind = "plugin"
+)
 
 // Address returns how people name an object: its kind, a dot and its name,
 // as in task.report or task.refresh["eu"].
@@ -26,6 +29,7 @@ type Definition struct {
 	Kind   ObjectKind
 	Name   string // with the for_each key, as in refresh["eu"]
 	Task   *TaskSpec
+	Plugin *PluginSpec
 	Source Range
 }
 
@@ -37,10 +41,16 @@ func (d Definition) Address() string { return Address(d.Kind, d.Name) }
 // give equal bytes whatever file they stood in. It panics when the
 // definition's kind has no body, which is a programmer's error.
 func (d Definition) Canonical() (body []byte, hash string) {
-	if d.Kind != KindTask || d.Task == nil {
+	var spec any
+	switch {
+	case d.Kind == KindTask && d.Task != nil:
+		spec = d.Task
+	case d.Kind == KindPlugin && d.Plugin != nil:
+		spec = d.Plugin
+	default:
 		panic(fmt.Sprintf("unknown definition kind %q", d.Kind))
 	}
-	body, err := json.Marshal(d.Task)
+	body, err := json.Marshal(spec)
 	if err != nil {
 		panic(fmt.Sprintf("definition %s: %v", d.Address(), err))
 	}
@@ -92,6 +102,15 @@ func (s *TaskSpec) PoolName() string { return cmp.Or(s.Pool, s.Handler.Name) }
 
 // MaxPriority bounds a task's priority, on both sides of 0.
 const MaxPriority = 100
+
+// PluginSpec says which program of a host's plugin folder a plugin is, and what
+// it is given.
+type PluginSpec struct {
+	Path    string   `json:"path" ax:"path" doc:"The file, in axd's plugin folder; by default ax-handler-NAME."`
+	SHA256  string   `json:"sha256,omitempty" ax:"sha256" doc:"Checked before each start; another file is not started."`
+	Version string   `json:"version,omitempty" ax:"version" doc:"For people."`
+	Env     []string `json:"env,omitempty" ax:"env" doc:"Names of axd's environment that are passed through."`
+}
 
 // HandlerSpec names a handler and carries its body.
 type HandlerSpec struct {

@@ -75,7 +75,10 @@ func (l *loader) finish() ax.Diagnostics {
 			d.Severity = ax.SeverityError
 		}
 		if d.Range != nil {
-			context := d.Snippet.Context
+			context := ""
+			if d.Snippet != nil {
+				context = d.Snippet.Context
+			}
 			d.Snippet = nil
 			if text, ok := l.texts[d.Range.Filename]; ok {
 				d.Snippet = d.Range.Snippet(text, context)

@@ -22,14 +22,14 @@ type decoder struct {
 	blocks  []string // headers of the blocks around, outermost first
 	found   ax.Diagnostics
 
-	tasks       []taskSeen
+	seen        []seen
 	definitions []ax.Definition
 }
 
-// taskSeen is a task block, for finding duplicates.
-type taskSeen struct {
-	name   string
-	header hcl.Range
+// seen is a block that defines an object, for finding duplicates.
+type seen struct {
+	address string
+	header  hcl.Range
 }
 
 // within calls read with the header of b as the innermost block.

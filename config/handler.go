@@ -35,19 +35,22 @@ func (r reader) handler(task *hclsyntax.Block, into *ax.HandlerSpec) {
 	if r.opts.Schemas != nil {
 		schema, ok = r.opts.Schemas(name)
 	}
-	if !ok {
-		detail := fmt.Sprintf("There is no handler %q.", name)
-		if near := nearest(name, r.opts.HandlerNames); near != "" {
-			detail += fmt.Sprintf(" Did you mean %q?", near)
-		} else if len(r.opts.HandlerNames) > 0 {
-			detail += fmt.Sprintf(" Handlers are: %s.", quotedList(r.opts.HandlerNames))
-		}
-		r.errorf(b.LabelRanges[0], "Unknown handler", "%s", detail)
+	if near := nearest(name, r.opts.HandlerNames); !ok && near != "" {
+		r.errorf(b.LabelRanges[0], "Unknown handler", "There is no handler %q. Did you mean %q?", name, near)
 		return
+	}
+	if !ok {
+		r.warnf(b.LabelRanges[0], "Handler body unchecked", "Nothing here knows handler %q (known are: %s), so its body is taken as it is. Give -plugins the folder of its plugin, or keep its schema beside the configuration: axctl handlers lock.",
+			name, quotedList(r.opts.HandlerNames))
 	}
 	r.within(b, func() {
 		before := len(r.found)
-		body := r.handlerBody(b, schema)
+		var body json.RawMessage
+		if ok {
+			body = r.handlerBody(b, schema)
+		} else {
+			body = r.uncheckedBody(b, name)
+		}
 		if !r.found[before:].HasErrors() {
 			*into = ax.HandlerSpec{Name: name, Body: body}
 		}
@@ -78,9 +81,29 @@ func (r reader) handlerBody(b *hclsyntax.Block, schema plugins.Schema) json.RawM
 			set[a.Name] = decodeDefault(schema.Handler, a)
 		}
 	}
+	return r.encodeBody(b, set)
+}
+
+// uncheckedBody takes a body whose schema nobody knows.
+func (r reader) uncheckedBody(b *hclsyntax.Block, handler string) json.RawMessage {
+	names := slices.Sorted(maps.Keys(b.Body.Attributes))
+	in := r.read(b.Body, words{place: fmt.Sprintf("handler %q", handler), attributes: names})
+	set := map[string]any{}
+	for _, name := range names {
+		if value, e, ok := in.value(name); ok {
+			a := plugins.Attribute{Name: name, Types: []plugins.Type{plugins.Any}}
+			if v, ok := in.bodyValue(a, value, e); ok {
+				set[name] = v
+			}
+		}
+	}
+	return r.encodeBody(b, set)
+}
+
+func (r reader) encodeBody(b *hclsyntax.Block, set map[string]any) json.RawMessage {
 	body, err := json.Marshal(set)
 	if err != nil {
-		panic(fmt.Sprintf("body of %s: %v", schema.Handler, err)) // set holds JSON values only
+		panic(fmt.Sprintf("body of %s: %v", b.Labels[0], err)) // set holds JSON values only
 	}
 	if len(body) > maxBodyBytes {
 		r.errorf(b.DefRange(), "Handler body too large", "The body is %d KiB; at most %d KiB are allowed. Keep large scripts in files.", len(body)>>10, maxBodyBytes>>10)

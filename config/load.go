@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -30,6 +31,10 @@ type Options struct {
 	Schemas func(handler string) (plugins.Schema, bool)
 	// HandlerNames are the names Schemas knows, for suggestions.
 	HandlerNames []string
+	// Declared is told of the plugin blocks before Schemas is asked for anything.
+	// It returns names that Schemas knows besides HandlerNames, and what is to be
+	// said about the plugins. nil: nobody.
+	Declared func(plugins []ax.Definition) (handlers []string, found ax.Diagnostics)
 	// Strict makes warnings errors.
 	Strict bool
 }
@@ -83,14 +88,13 @@ func newLoader(o Options) *loader {
 
 // decode takes the sources through all steps.
 func (l *loader) decode(path string) *ax.Configuration {
-	l.each(func(s *source) *decoder {
-		d := l.decoder()
-		if s.declares {
-			s.parse(d)
-		}
-		return d
-	})
-	l.declare()
+	l.parseDeclarations()
+	shared := l.declare()
+	if l.opts.Declared != nil {
+		names, found := l.opts.Declared(shared.definitions)
+		l.opts.HandlerNames = slices.Concat(l.opts.HandlerNames, names)
+		l.diagnostics = append(l.diagnostics, found...)
+	}
 	decoders := l.each(func(s *source) *decoder {
 		d := l.decoder()
 		if !s.declares {
@@ -100,7 +104,18 @@ func (l *loader) decode(path string) *ax.Configuration {
 		s.body = nil
 		return d
 	})
-	return l.join(path, decoders)
+	return l.join(path, append([]*decoder{shared}, decoders...))
+}
+
+// parseDeclarations parses the files that may hold more than tasks.
+func (l *loader) parseDeclarations() {
+	l.each(func(s *source) *decoder {
+		d := l.decoder()
+		if s.declares {
+			s.parse(d)
+		}
+		return d
+	})
 }
 
 // each runs work for every source on a few workers, and collects what the
@@ -126,10 +141,11 @@ func (l *loader) each(work func(*source) *decoder) []*decoder {
 func (l *loader) decoder() *decoder { return &decoder{loader: l, context: l.context} }
 
 // declare reads what all tasks share, and gives it values.
-func (l *loader) declare() {
+func (l *loader) declare() *decoder {
 	d := l.decoder()
 	var defaults *hclsyntax.Block
 	var classes []*hclsyntax.Block
+	var plugins []*hclsyntax.Block
 	for _, s := range l.sources {
 		for _, b := range s.blocks() {
 			switch b.Type {
@@ -143,6 +159,8 @@ func (l *loader) declare() {
 				defaults = d.only(b, &l.defaultsAt, defaults)
 			case "error_class":
 				classes = append(classes, b)
+			case "plugin":
+				plugins = append(plugins, b)
 			}
 		}
 	}
@@ -155,7 +173,11 @@ func (l *loader) declare() {
 		d.defaults(defaults)
 	}
 	l.classes = d.errorClasses(classes)
+	for _, b := range plugins {
+		d.plugin(b)
+	}
 	l.diagnostics = append(l.diagnostics, d.found...)
+	return d
 }
 
 // join puts together what the files define.
@@ -165,20 +187,21 @@ func (l *loader) join(path string, decoders []*decoder) *ax.Configuration {
 		c.Origin = abs
 	}
 	d := l.decoder()
-	seen := map[string]hcl.Range{}
+	first := map[string]hcl.Range{}
 	for _, part := range decoders {
-		for _, t := range part.tasks {
-			if first, ok := seen[t.name]; ok {
-				d.address = ax.Address(ax.KindTask, t.name)
-				d.errorf(t.header, "Duplicate task", "A task named %q is defined already, at %s. Names are unique in a configuration.", t.name, place(first))
+		for _, s := range part.seen {
+			if at, ok := first[s.address]; ok {
+				d.address = s.address
+				kind, name, _ := strings.Cut(s.address, ".")
+				d.errorf(s.header, "Duplicate "+kind, "A %s named %q is defined already, at %s. Names are unique in a configuration.", kind, name, place(at))
 				continue
 			}
-			seen[t.name] = t.header
+			first[s.address] = s.header
 		}
 		c.Definitions = append(c.Definitions, part.definitions...)
 	}
 	l.diagnostics = append(l.diagnostics, d.found...)
-	slices.SortFunc(c.Definitions, func(a, b ax.Definition) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.Definitions, func(a, b ax.Definition) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
 	c.Hash = hash(c)
 	return c
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/axctl/ax"
 )
 
 const oneTask = `task "%s" {
@@ -248,7 +250,46 @@ func TestStrict(t *testing.T) {
 func TestNoSchemas(t *testing.T) {
 	t.Parallel()
 	c, diags := loadText(t, task("a"), Options{})
-	wantError(t, c, diags, `There is no handler "shell".`)
+	if c == nil || len(diags) != 1 || diags[0].Range.Start.Line != 2 || !strings.Contains(tell(diags), `warning: Handler body unchecked: Nothing here knows handler "shell"`) {
+		t.Fatalf("want a warning, got %s", tell(diags))
+	}
+	c, diags = loadText(t, task("a"), Options{Strict: true})
+	wantError(t, c, diags, "Handler body unchecked")
+}
+
+// A body that nothing here knows the schema of is taken as it is written: values
+// of any type, and no blocks.
+func TestUncheckedBody(t *testing.T) {
+	t.Parallel()
+	c, diags := loadText(t, `task "a" {
+  handler "daily" {
+    day  = "2026-11-30"
+    tree = { list = [1, null, true], text = "x" }
+    none = null
+  }
+}`, testOptions())
+	if c == nil || len(diags) != 1 {
+		t.Fatalf("want a warning, got %s", tell(diags))
+	}
+	if got := string(c.Definitions[0].Task.Handler.Body); got != `{"day":"2026-11-30","tree":{"list":[1,null,true],"text":"x"}}` {
+		t.Errorf("body %s", got)
+	}
+	c, diags = loadText(t, "task \"a\" {\n  handler \"daily\" {\n    inner {}\n  }\n}", testOptions())
+	if c != nil || len(diags) != 2 || !strings.Contains(tell(diags), `no block "inner"`) {
+		t.Errorf("a block in it: %s", tell(diags))
+	}
+	// What is declared may bring schemas of its own.
+	o := testOptions()
+	o.Declared = func(declared []ax.Definition) ([]string, ax.Diagnostics) {
+		if len(declared) != 1 || declared[0].Name != "report" {
+			t.Errorf("declared %v", declared)
+		}
+		return []string{"daily"}, ax.Diagnostics{{Severity: ax.SeverityWarning, Summary: "S", Range: &declared[0].Source}}
+	}
+	c, diags = loadText(t, "plugin \"report\" {}\ntask \"a\" {\n  handler \"dayly\" {}\n}\n", o)
+	if c != nil || len(diags) != 2 || !strings.Contains(tell(diags), `Did you mean "daily"?`) || diags[0].Snippet == nil {
+		t.Errorf("got %s", tell(diags))
+	}
 }
 
 // Many files on several workers are one configuration.

@@ -193,7 +193,7 @@ func show(name string) string {
 // mayDeclare reports whether one of the shared blocks' names stands in text as
 // a word. It may err towards yes: a comment can hold one.
 func mayDeclare(text []byte) bool {
-	for _, word := range []string{"variable", "locals", "defaults", "error_class", "ax"} {
+	for _, word := range []string{"variable", "locals", "defaults", "error_class", "plugin", "ax"} {
 		rest := text
 		for {
 			i := bytes.Index(rest, []byte(word))

@@ -92,8 +92,8 @@ func (d *decoder) task(b *hclsyntax.Block) {
 		return
 	}
 	name := cty.NormalizeString(b.Labels[0])
-	d.tasks = append(d.tasks, taskSeen{name, b.DefRange()})
 	d.address = ax.Address(ax.KindTask, name)
+	d.seen = append(d.seen, seen{d.address, b.DefRange()})
 	d.within(b, func() {
 		r := d.read(b.Body, taskWords)
 		each, ok := b.Body.Attributes["for_each"]
@@ -128,12 +128,14 @@ func (d *decoder) definition(r reader, b *hclsyntax.Block, name string) {
 	if d.found[before:].HasErrors() {
 		return
 	}
-	header := b.DefRange()
 	spec := t.spec
-	d.definitions = append(d.definitions, ax.Definition{
-		Kind: ax.KindTask, Name: name, Task: &spec,
-		Source: ax.Range{Filename: header.Filename, Start: ax.Pos(header.Start), End: ax.Pos(header.End)},
-	})
+	d.definitions = append(d.definitions, ax.Definition{Kind: ax.KindTask, Name: name, Task: &spec, Source: sourceOf(b)})
+}
+
+// sourceOf is where a block begins.
+func sourceOf(b *hclsyntax.Block) ax.Range {
+	header := b.DefRange()
+	return ax.Range{Filename: header.Filename, Start: ax.Pos(header.Start), End: ax.Pos(header.End)}
 }
 
 // pool reads the name of a pool, which axd's -pools can spell.

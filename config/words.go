@@ -26,8 +26,8 @@ type words struct {
 var (
 	topWords = words{
 		place:   "a configuration",
-		blocks:  []string{"ax", "variable", "locals", "defaults", "error_class", "task"},
-		unbuilt: []string{"dependency", "plugin", "calendar", "channel", "alert", "silence", "policy", "output", "moved", "removed", "import"},
+		blocks:  []string{"ax", "variable", "locals", "defaults", "error_class", "plugin", "task"},
+		unbuilt: []string{"dependency", "calendar", "channel", "alert", "silence", "policy", "output", "moved", "removed", "import"},
 	}
 	settingsWords   = words{place: "an ax block", attributes: []string{"stack"}, unbuilt: []string{"required_version"}}
 	variableWords   = words{place: "a variable", attributes: []string{"type", "default", "description", "sensitive", "nullable"}, blocks: []string{"validation"}}
@@ -36,6 +36,7 @@ var (
 			designed("on", "params", "heartbeat", "runs_on", "shard", "prevent_destroy")
 	scheduleWords = wordsOf("a schedule block", ax.ScheduleSpec{}).
 			designed("cron6", "quartz", "gap", "fold", "calendar", "on_excluded", "spread", "jitter", "until")
+	pluginWords   = wordsOf("a plugin block", ax.PluginSpec{})
 	retryWords    = wordsOf("a retry block", ax.RetrySpec{})
 	misfireWords  = wordsOf("a misfire block", ax.MisfireSpec{})
 	classWords    = wordsOf("an error_class block", ax.ErrorClassSpec{})
@@ -110,7 +111,7 @@ func (w words) explain(name string, block bool) (summary, detail string) {
 // homeOf returns the places whose words have name, or "".
 func homeOf(name string) string {
 	var homes []string
-	for _, w := range []words{topWords, taskWords, scheduleWords, retryWords, misfireWords, classWords, defaultsWords, variableWords, validationWords, settingsWords} {
+	for _, w := range []words{topWords, taskWords, pluginWords, scheduleWords, retryWords, misfireWords, classWords, defaultsWords, variableWords, validationWords, settingsWords} {
 		if slices.Contains(w.attributes, name) || slices.Contains(w.blocks, name) {
 			homes = append(homes, w.place)
 		}

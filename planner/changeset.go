@@ -143,6 +143,9 @@ func (p *Plan) ChangeSet(stored ax.StackState, applyID string, rev ax.Revision, 
 			Action: c.Action, Kind: c.Kind, Name: c.Name, ObjectID: s.obj.ID, BaseVersion: c.FromVersion,
 			Definition: c.Definition, Hash: c.Hash, Task: task,
 		}
+		if task == nil {
+			continue
+		}
 		if t := task.Timetable; t != nil {
 			cs.ValidUntilMs = soonest(cs.ValidUntilMs, t.NextMs, first(s.old.times, nowMs))
 		}
@@ -183,24 +186,33 @@ func (p *Plan) steps(stored ax.StackState, nowMs int64) ([]*step, error) {
 	return steps, nil
 }
 
-// task returns the new definition's task, nil on delete. A definition with more
-// than this program knows was planned by a newer one, which must apply it.
+// task returns the new definition's task, nil on delete and of another kind. A
+// definition with more than this program knows was planned by a newer one, which
+// must apply it.
 func (c *PlannedChange) task() (*ax.TaskSpec, error) {
 	if c.spec != nil || c.Action == ax.ActionDelete {
 		return c.spec, nil
 	}
-	spec := &ax.TaskSpec{}
 	dec := json.NewDecoder(bytes.NewReader(c.Definition))
 	dec.DisallowUnknownFields()
+	var task *ax.TaskSpec
+	var spec any = &ax.PluginSpec{}
+	if c.Kind == ax.KindTask {
+		task = &ax.TaskSpec{}
+		spec = task
+	}
 	if err := dec.Decode(spec); err != nil {
 		return nil, again(fmt.Errorf("decode definition: %w", err))
 	}
-	return spec, nil
+	return task, nil
 }
 
-// change returns what the step does to the task's row. The limits of a deleted
-// task stay what they were.
+// change returns what the step does to the task's row, nil of what is no task.
+// The limits of a deleted task stay what they were.
 func (s *step) change() *ax.TaskChange {
+	if s.kind != ax.KindTask {
+		return nil
+	}
 	of := s.next
 	if s.action == ax.ActionDelete {
 		of = s.old

@@ -101,9 +101,12 @@ func (d *differ) compare(p *Plan, def ax.Definition, address string) error {
 	return d.add(p, c, obj)
 }
 
-// settled reports whether an unchanged task's row is as its schedule has it.
-// No JSON is decoded to find out.
+// settled reports whether an unchanged task's row is as its schedule has it; of
+// what is no task (nil) there is none. No JSON is decoded to find out.
 func settled(spec *ax.TaskSpec, row ax.TaskRow) (bool, error) {
+	if spec == nil {
+		return true, nil
+	}
 	times, err := compile(spec.Schedules)
 	if err != nil {
 		return false, err

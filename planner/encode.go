@@ -130,7 +130,7 @@ func (p *Plan) Valid() error {
 }
 
 func (c *PlannedChange) valid(p *Plan) error {
-	if c.Address != ax.Address(c.Kind, c.Name) || c.Kind != ax.KindTask {
+	if c.Address != ax.Address(c.Kind, c.Name) || c.Kind != ax.KindTask && c.Kind != ax.KindPlugin {
 		return fmt.Errorf("kind %q and name %q are not its own", c.Kind, c.Name)
 	}
 	read, there := p.Read[c.Address]

@@ -20,9 +20,11 @@ type version struct {
 	times  *schedule.Schedule
 }
 
-// step is one object's change, with all that its effects depend on.
+// step is one object's change, with all that its effects depend on. What is no
+// task has empty versions: nothing of it is due.
 type step struct {
 	action ax.Action
+	kind   ax.ObjectKind
 	obj    ax.Object // as stored; zero when the name was never there
 	old    version   // the one that ends; on create an empty one
 	next   version   // the one that begins; on delete an empty one
@@ -34,7 +36,7 @@ type step struct {
 // stored version that this program cannot read must not keep its task from
 // being mended or deleted: it is told, and its backlog left alone.
 func newStep(c *PlannedChange, obj ax.Object, next *ax.TaskSpec, nowMs int64) (*step, error) {
-	s := &step{action: c.Action, obj: obj, nowMs: nowMs}
+	s := &step{action: c.Action, kind: c.Kind, obj: obj, nowMs: nowMs}
 	none, err := compile(nil)
 	if err != nil {
 		return nil, err
@@ -47,7 +49,7 @@ func newStep(c *PlannedChange, obj ax.Object, next *ax.TaskSpec, nowMs int64) (*
 			return nil, err
 		}
 	}
-	if c.Action == ax.ActionCreate {
+	if c.Action == ax.ActionCreate || c.Kind != ax.KindTask {
 		return s, nil
 	}
 	var spec ax.TaskSpec
@@ -82,6 +84,8 @@ func (s *step) cause() cause {
 	row := s.obj.Row
 	fingerprint := s.next.times.Fingerprint()
 	switch {
+	case s.kind != ax.KindTask:
+		return causeNone
 	case s.action == ax.ActionCreate:
 		return causeNew
 	case s.action == ax.ActionDelete:

@@ -59,6 +59,8 @@ type Config struct {
 	Synced     func() bool
 	Log        *slog.Logger // discards
 	Registerer prometheus.Registerer
+	// OnChange is called when another process has committed; it must be quick.
+	OnChange func()
 	// OnEvent is told of every firing's start, end and skip, from several
 	// goroutines; it must be quick.
 	OnEvent func(Event)
@@ -242,6 +244,9 @@ func (e *Engine) watch(ctx context.Context) error {
 			e.claimer.Wake()
 			e.filler.Wake()
 			e.dispatcher.Wake()
+			if e.cfg.OnChange != nil {
+				e.cfg.OnChange()
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -29,6 +30,7 @@ type executors struct {
 	mu      sync.Mutex
 	play    func(ax.Job) play
 	offers  func(handler string) bool
+	accepts func(body json.RawMessage) bool
 	reports chan []ax.Report
 	sent    map[string]int       // times each batch number was given
 	jobs    []ax.Job             // in the order given
@@ -51,6 +53,7 @@ func newExecutors() *executors {
 	return &executors{
 		play:    func(ax.Job) play { return play{work: 100 * time.Millisecond} },
 		offers:  func(string) bool { return true },
+		accepts: func(json.RawMessage) bool { return true },
 		reports: make(chan []ax.Report, 1<<16),
 		sent:    map[string]int{}, at: map[string]int64{}, live: map[string]ax.Job{},
 		ends: map[string]ax.Status{}, timers: map[string]*time.Timer{}, acked: map[string]int{},
@@ -58,10 +61,17 @@ func newExecutors() *executors {
 	}
 }
 
-func (x *executors) Offers(handler string) bool {
+func (x *executors) Fit(h ax.HandlerSpec) ax.Fit {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.offers(handler)
+	switch {
+	case !x.offers(h.Name):
+		return ax.FitNone
+	case !x.accepts(h.Body):
+		return ax.FitOther
+	default:
+		return ax.FitWell
+	}
 }
 
 // Recover tells all that is known of the jobs, and that the others are lost.

@@ -1,6 +1,7 @@
 package runtime_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,6 +38,53 @@ func TestHandlerNotOffered(t *testing.T) {
 		w.pass(300 * time.Millisecond) // as long as axd's own handlers need, not a scan later
 		w.wantStatuses("x", ax.StatusSuccess)
 		w.until("00:02:01")
+		w.wantStatuses("x", ax.StatusSuccess, ax.StatusSuccess)
+	})
+}
+
+// An instance whose body the handler here does not accept waits, is in nobody's
+// way, and starts as soon as the handler's schema accepts it, also when that
+// changes while it stands in line.
+func TestBodyNotAccepted(t *testing.T) {
+	simulate(t, func(w *world) {
+		newer := false
+		w.exec.accepts = func(body json.RawMessage) bool { return newer || string(body) != `{"new":1}` }
+		body := func(s *ax.TaskSpec) { s.Handler.Body = json.RawMessage(`{"new":1}`) }
+		w.apply("x", taskSpec(body))
+		for i := range 100 {
+			w.apply(fmt.Sprintf("t%d", i), taskSpec())
+		}
+		w.cfg.Pools = map[string]int{"work": 2}
+		w.exec.play = func(ax.Job) play { return play{work: 100 * time.Millisecond} }
+		w.boot()
+		w.until("00:01:30")
+		for i := range 100 {
+			w.wantStatuses(fmt.Sprintf("t%d", i), ax.StatusSuccess)
+		}
+		w.wantStatuses("x", ax.StatusPending)
+		set := func(to bool) {
+			w.exec.mu.Lock()
+			newer = to
+			w.exec.mu.Unlock()
+		}
+		set(true)
+		w.pass(300 * time.Millisecond)
+		w.wantStatuses("x", ax.StatusSuccess)
+		// Now it stands in line behind others when the schema changes.
+		w.exec.play = func(ax.Job) play { return play{work: time.Second} }
+		w.until("00:02:01")
+		set(false)
+		w.until("00:02:55")
+		if rows := w.rows("x"); len(rows) != 2 || rows[1].Attempt != 1 {
+			t.Fatalf("%+v", rows)
+		} else if st := rows[1].Status; st != ax.StatusPending && st != ax.StatusSuccess {
+			t.Fatalf("it is %s", st)
+		}
+		for i := range 100 {
+			w.wantStatuses(fmt.Sprintf("t%d", i), ax.StatusSuccess, ax.StatusSuccess)
+		}
+		set(true)
+		w.pass(2 * time.Second)
 		w.wantStatuses("x", ax.StatusSuccess, ax.StatusSuccess)
 	})
 }

@@ -24,6 +24,7 @@ type Store interface {
 	ax.CancelIntents
 	ax.Watcher
 	ax.Hosts
+	ax.Plugins
 	ax.Retention
 	ax.Upkeep
 	ax.Queries

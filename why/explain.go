@@ -85,7 +85,7 @@ func (e *explainer) now() {
 	}
 	alive := e.daemon()
 	if alive {
-		if e.offers(e.current.spec.Handler.Name) {
+		if e.offers(e.current.spec.Handler) {
 			e.pooled()
 		}
 		e.clock()
@@ -205,12 +205,12 @@ func (e *explainer) waits(in ax.InstanceRow) {
 	}
 	e.inTime(in)
 	alive := e.daemon()
-	offered := alive && e.offers(e.current.spec.Handler.Name) && e.pooled()
+	offered := alive && e.offers(e.handlerOf(in)) && e.pooled()
 	if e.timely(in) && e.turn(in) && offered && !e.answered() {
 		e.place(in)
 	}
 	switch e.Answer.Code {
-	case Held, DaemonDown, DaemonApart, NoHandler, NoPool: // these are about the task
+	case Held, DaemonDown, DaemonApart, NoHandler, NoPool, PluginDown, BodyRefused: // these are about the task
 		e.Answer.Text = fmt.Sprintf("Instance %d waits. %s", in.ID, e.Answer.Text)
 	}
 }
@@ -477,25 +477,6 @@ func (e *explainer) live() []ax.Host {
 	return slices.DeleteFunc(slices.Clone(e.Hosts), func(h ax.Host) bool { return h.LeftMs != 0 })
 }
 
-// offers asks whether a running axd has the handler.
-func (e *explainer) offers(handler string) bool {
-	const question = "Does axd offer its handler?"
-	var have []string
-	for _, h := range e.live() {
-		if slices.Contains(h.Handlers, handler) {
-			e.yes(question, "%s on %s", handler, h.Name)
-			return true
-		}
-		have = append(have, fmt.Sprintf("%s has %s", h.Name, strings.Join(h.Handlers, ", ")))
-	}
-	e.no(question, strings.Join(have, "; "), Answer{
-		Code:   NoHandler,
-		Text:   fmt.Sprintf("No running axd offers handler %s, which %s needs: %s.", handler, e.Object.Address(), strings.Join(have, "; ")),
-		Remedy: "install the handler's plugin for axd, or change the handler and apply",
-	})
-	return false
-}
-
 // size tells how many places a pool has where axd runs, as a tail of a sentence.
 func (e *explainer) size(pool string) string {
 	for _, h := range e.live() {
@@ -516,6 +497,9 @@ func (e *explainer) pooled() bool {
 		switch {
 		case ok:
 			e.yes(question, "%s on %s, %s", pool, h.Name, plural(n, "place"))
+			return true
+		case slices.ContainsFunc(e.offerOf(h).Handlers, func(o ax.OfferedHandler) bool { return o.Name == pool }):
+			e.yes(question, "%s on %s, as its handler has", pool, h.Name)
 			return true
 		case h.Pools == nil:
 			e.unknown(question, "axd on %s is of a version that does not tell its pools", h.Name)

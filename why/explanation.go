@@ -36,6 +36,8 @@ const (
 	ClockDoubted Code = "clock_doubted"  // the clock was set, and axd waits until it is confirmed
 	NoHandler    Code = "no_handler"     // the running axd does not offer its handler
 	NoPool       Code = "no_pool"        // the running axd has no pool of the name it chose
+	PluginDown   Code = "plugin_down"    // the plugin that has its handler does not run
+	BodyRefused  Code = "body_refused"   // the handler that axd offers does not accept its body
 	Unclaimed    Code = "due_unclaimed"  // a slot is due and axd has not claimed it
 	Comes        Code = "comes"          // all is well: its next slot lies ahead
 	BackOff      Code = "back_off"       // the next attempt waits for its time
@@ -80,7 +82,7 @@ const (
 // Codes lists all codes.
 var Codes = []Code{
 	Deleted, Unreadable, NoSchedule, Disabled, Held, Exhausted,
-	NextDiffers, DaemonDown, DaemonApart, NoHandler, NoPool, ClockDoubted, Unclaimed, Comes,
+	NextDiffers, DaemonDown, DaemonApart, NoHandler, NoPool, PluginDown, BodyRefused, ClockDoubted, Unclaimed, Comes,
 	BackOff, Turn, Unstopped, Unkillable, Place, Starting, Running, Handed,
 	Stopping, Orphaned, BeforeBirth, DeletedThen, DisabledThen, NotASlot,
 	BeforeFrom, ClockSkips, ClockRepeats, OtherVersion, HeldThen, Misfired,

@@ -46,7 +46,8 @@ type Facts struct {
 	Backfills []ax.Backfill
 	Hosts     []ax.Host
 	// Mark is what axd's clocks said when it last believed them.
-	Mark ax.ClockMark
+	Mark   ax.ClockMark
+	Offers []ax.HostOffer
 	// Busy counts the instances at work in the task's pool, of all tasks.
 	Busy int
 }
@@ -85,6 +86,9 @@ func Gather(ctx context.Context, q Store, about Question) (Facts, error) {
 		return f, fmt.Errorf("store: %w", err)
 	}
 	f.Mark = info.Clock
+	if f.Offers, err = q.Offers(ctx); err != nil {
+		return f, fmt.Errorf("what hosts offer: %w", err)
+	}
 	if err := f.gatherOpen(ctx, q); err != nil {
 		return f, fmt.Errorf("open instances: %w", err)
 	}

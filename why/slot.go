@@ -373,7 +373,7 @@ func (e *explainer) unclaimed() {
 		e.coming()
 	}
 	if e.daemon() {
-		e.offers(e.current.spec.Handler.Name)
+		e.offers(e.current.spec.Handler)
 	}
 	if e.AtMs <= e.NowMs {
 		e.due(e.AtMs)

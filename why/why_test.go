@@ -171,6 +171,28 @@ var nowCauses = []cause{
 		"It fires next at Mon 2026-11-30 12:00 +00:00, in 30 min, by version 1.",
 	},
 	{
+		"its plugin does not run", func(w *world) {
+			w.apply(task(handler("daily")))
+			w.offer("sha256 differs", `{"handler":"daily"}`)
+		}, "", why.PluginDown,
+		"Handler daily is of plugin report, which does not run on h1 as it should: sha256 differs.",
+	},
+	{
+		"another plugin does not run", func(w *world) {
+			w.apply(task(handler("spark")))
+			w.offer("sha256 differs", `{"handler":"daily"}`)
+		}, "", why.NoHandler,
+		"No running axd offers handler spark, which task.a needs: h1 has shell, http, daily; plugin report does not run on h1 as it should: sha256 differs.",
+	},
+	{
+		"the handler's schema does not accept the body", func(w *world) {
+			w.apply(task(handler("daily")))
+			w.offer("", `{"handler":"daily","attributes":[{"name":"day","types":["string"]}]}`)
+			w.trigger()
+		}, "", why.BodyRefused,
+		"Instance 1 waits. Handler daily as h1 offers it (plugin report) does not accept the body of task.a: there is no attribute \"command\".",
+	},
+	{
 		"due and not claimed", func(w *world) { w.apply(task()); w.at("2026-11-30T12:00:40Z") }, "", why.Unclaimed,
 		"The slot of Mon 2026-11-30 12:00 +00:00 is due for 40 s and axd has not claimed it yet.",
 	},

@@ -66,6 +66,16 @@ func (w *world) start(boot string, handlers ...string) {
 	}))
 }
 
+// offer lets the running axd tell of one plugin and its handler daily.
+func (w *world) offer(problem, schema string) {
+	w.t.Helper()
+	w.check(w.store.Offer(w.t.Context(), ax.HostOffer{
+		Host: "h1", Boot: "boot1", AtMs: w.nowMs,
+		Handlers: []ax.OfferedHandler{{Name: "daily", Executor: "report", SchemaHash: "1f", Schema: []byte(schema)}},
+		Plugins:  []ax.HostPlugin{{Name: "report", Path: "/plugins/ax-handler-report", Problem: problem}},
+	}))
+}
+
 func (w *world) stop() {
 	w.t.Helper()
 	w.daemon = false

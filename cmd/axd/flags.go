@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,18 +17,18 @@ import (
 
 // flags are axd's flags. Each may also stand as AX_NAME in the environment.
 type flags struct {
-	store, data, listen, name string
-	pools                     pools
-	tick, scan, grace, retain time.Duration
-	retainLast                int
-	logFormat                 string
-	demo                      string
-	demoFor                   time.Duration
-	version                   bool
+	store, data, listen, name, plugins string
+	pools                              pools
+	tick, scan, grace, retain          time.Duration
+	retainLast                         int
+	logFormat                          string
+	demo                               string
+	demoFor                            time.Duration
+	version                            bool
 }
 
 // later names the flags that are designed and not built in this version.
-var later = []string{"tls-cert", "tls-key", "plugins", "labels", "secrets"}
+var later = []string{"tls-cert", "tls-key", "labels", "secrets"}
 
 const usage = `axd fires what is due on this host.
 
@@ -49,6 +50,7 @@ func parseFlags(args []string, env func(string) (string, bool), out io.Writer) (
 	set.StringVar(&f.store, "store", "sqlite:ax.db", "`URL` of the store, sqlite:PATH")
 	set.StringVar(&f.data, "data", "", "data `folder`: logs, report journal, sockets (default ax.data beside the store)")
 	set.StringVar(&f.listen, "listen", "127.0.0.1:7420", "loopback `address` of /healthz and /metrics; \"\" for none")
+	set.StringVar(&f.plugins, "plugins", "", "`folder` of plugins, whose files are ax-handler-NAME; \"\" for none")
 	set.StringVar(&f.name, "name", "", "`name` of this host (default the machine's)")
 	set.Var(f.pools, "pools", "places by pool, as in shell=64,hot=8: a task fills the pool it names (pool), else that of its handler (default 64 for shell and http, twice the CPUs and 2 for others)")
 	set.DurationVar(&f.tick, "tick", time.Second, "width of a slot of the time wheel")
@@ -105,7 +107,7 @@ func (f flags) config(log *slog.Logger) daemon.Config {
 	return daemon.Config{
 		StoreURL: f.store, DataDir: f.data, Listen: f.listen, Name: f.name, Version: programVersion(),
 		Pools: f.pools, Tick: f.tick, Scan: f.scan, Grace: f.grace,
-		Retain: f.retain, RetainLast: f.retainLast, Log: log,
+		PluginDir: f.plugins, Environ: os.Environ(), Retain: f.retain, RetainLast: f.retainLast, Log: log,
 	}
 }
 

@@ -49,7 +49,7 @@ func TestFlags(t *testing.T) {
 		"-tick 0s":                 "at least 1ms",
 		"-retain 1s":               "at least 1m",
 		"-retain-last 0":           "at least 1",
-		"-plugins /opt/plugins":    "not built in this version",
+		"-labels zone=eu":          "not built in this version",
 		"-tls-cert=x":              "not built in this version",
 		"-scan soon":               "axd -h lists the flags",
 		"-grace -5s":               "not negative",

@@ -35,6 +35,7 @@ type executor struct {
 	current     *link     // takes jobs; nil: none
 	settled     bool      // has come up or failed to
 	known       bool      // has told its handlers once
+	problem     string    // why it last failed; "" when it has run since
 	quarantined string    // why nothing is started for now; "" is not so
 }
 
@@ -177,6 +178,9 @@ func (x *executor) failed(failures int, tail string, err error) {
 	default:
 		log.Debug("executor ended", "error", err, "failures", failures)
 	}
+	x.host.mu.Lock()
+	x.problem = err.Error()
+	x.host.mu.Unlock()
 	why := ""
 	if failures >= loopStarts {
 		why = err.Error()

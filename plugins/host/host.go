@@ -27,6 +27,8 @@ type Command struct {
 	// Own says that the program is the running one. It is started as it is in
 	// memory, even when its file is another one by now.
 	Own bool
+	// Handlers are names that are this executor's, whoever comes up first.
+	Handlers []string
 }
 
 // Config is what a Host needs.
@@ -73,6 +75,8 @@ type Offer struct {
 	Executor   string
 	Schema     plugins.Schema
 	SchemaHash string
+
+	accepted *verdicts
 }
 
 // Host runs executors. Its methods may be called by many goroutines at once,
@@ -124,7 +128,11 @@ func New(cfg Config) *Host {
 	}
 	h.offered.Store(&map[string]Offer{})
 	for _, c := range cfg.Executors {
-		h.executors = append(h.executors, newExecutor(h, c))
+		x := newExecutor(h, c)
+		h.executors = append(h.executors, x)
+		for _, name := range c.Handlers {
+			h.handlers[name] = x
+		}
 	}
 	if len(h.executors) == 0 {
 		close(h.ready)
@@ -223,10 +231,31 @@ func (h *Host) Handlers() []Offer {
 	return offers
 }
 
-// Offers implements ax.Executors.
-func (h *Host) Offers(handler string) bool {
-	_, ok := (*h.offered.Load())[handler]
-	return ok
+// Problems returns why executors do not run, by name, of those that have failed
+// to since they last did.
+func (h *Host) Problems() map[string]string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	problems := map[string]string{}
+	for _, x := range h.executors {
+		if x.problem != "" {
+			problems[x.cmd.Name] = x.problem
+		}
+	}
+	return problems
+}
+
+// Fit implements ax.Executors.
+func (h *Host) Fit(spec ax.HandlerSpec) ax.Fit {
+	o, ok := (*h.offered.Load())[spec.Name]
+	switch {
+	case !ok:
+		return ax.FitNone
+	case o.accepted.accepts(o.Schema, spec.Body):
+		return ax.FitWell
+	default:
+		return ax.FitOther
+	}
 }
 
 // live notes that a process is this host's, or no more.

@@ -34,9 +34,14 @@ func TestJobsRunAndEnd(t *testing.T) {
 			t.Fatalf("instants out of order: %+v", r)
 		}
 	}
-	if !b.Offers("noop") || b.Offers("nothing") || len(b.Handlers()) != len(handlers()) {
+	if !b.offers("noop") || b.offers("nothing") || len(b.Handlers()) != len(handlers()) {
 		t.Errorf("offers: %v", b.Handlers())
 	}
+}
+
+// offers reports whether a running executor has the handler.
+func (b *bench) offers(handler string) bool {
+	return b.Fit(ax.HandlerSpec{Name: handler, Body: []byte(`{}`)}) != ax.FitNone
 }
 
 // B005: the receiver knows a repeated dispatch by its number.
@@ -459,7 +464,7 @@ func TestJobsWaitForTheirExecutor(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	b.until("the executor to be down", func() bool { return !b.Offers("noop") })
+	b.until("the executor to be down", func() bool { return !b.offers("noop") })
 	b.Dispatch([]ax.Job{job("i-2-1", "noop", `{}`), job("i-3-1", "noop", `{}`)})
 	b.Cancel([]ax.CancelOrder{{BatchNo: "i-3-1", Class: ax.ClassCancelled, Detail: "by ann"}, {BatchNo: "unknown", Class: ax.ClassCancelled}})
 	if r := b.end("i-2-1"); r.Status != ax.StatusSuccess {

@@ -2,12 +2,12 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/axctl/ax/failpoint"
@@ -228,14 +228,11 @@ func (x *executor) read(d *pb.DescribeResponse) ([]Offer, error) {
 	}
 	var offers []Offer
 	for _, h := range d.Handlers {
-		var schema plugins.Schema
-		if err := json.Unmarshal(h.Schema, &schema); err != nil {
-			return nil, fmt.Errorf("schema of handler %q: %w", h.Name, err)
+		schema, err := plugins.ReadSchema(h.Name, h.Schema)
+		if err != nil {
+			return nil, err
 		}
-		if schema.Handler != h.Name {
-			return nil, fmt.Errorf("schema of handler %q is of %q", h.Name, schema.Handler)
-		}
-		offers = append(offers, Offer{Executor: x.cmd.Name, Schema: schema, SchemaHash: schema.Hash()})
+		offers = append(offers, Offer{Executor: x.cmd.Name, Schema: schema, SchemaHash: schema.Hash(), accepted: newVerdicts()})
 	}
 	return offers, nil
 }
@@ -261,13 +258,18 @@ func (l *link) offer(offers []Offer) error {
 	if before := x.current; before != nil {
 		before.drain()
 	}
+	for name, owner := range h.handlers {
+		if owner == x && !slices.ContainsFunc(offers, func(o Offer) bool { return o.Schema.Handler == name }) {
+			delete(h.handlers, name) // it was its, and is not any more
+		}
+	}
 	all := h.offersWithout(x)
 	for _, o := range offers {
 		h.handlers[o.Schema.Handler] = x
 		all[o.Schema.Handler] = o
 	}
 	h.offered.Store(&all)
-	x.current, x.known = l, true
+	x.current, x.known, x.problem = l, true, ""
 	h.quarantine(x, "")
 	h.metrics.up.WithLabelValues(x.cmd.Name).Set(1)
 	l.wakeUp()

@@ -186,7 +186,7 @@ func TestProgramReplaced(t *testing.T) {
 	}
 	b.Acknowledge([]string{"i-1-1"})
 	eventually(t, "the end of the process before", func() bool { return gone(first) })
-	if !b.Offers("noop") {
+	if !b.offers("noop") {
 		t.Error("the new program offers nothing")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/axctl/ax/plugins/folder"
 	pb "github.com/axctl/ax/plugins/proto"
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
@@ -154,9 +155,22 @@ func (p *process) Start(context.Context) error {
 		"HOME=" + homeDir(), "LANG=C.UTF-8", "TMPDIR=" + p.rec.SocketDir,
 		pb.SecretKey + "=" + p.rec.Secret, pb.DirKey + "=" + p.x.host.cfg.Dir, pb.HomeKey + "=" + p.rec.home,
 	}, p.env...)
+	files := []*os.File{null, outW, stderr}
+	if pin := p.x.cmd.SHA256; pin != "" && !p.x.cmd.Own {
+		// What is started is the file whose sum is right, whatever is put in its
+		// place meanwhile.
+		f, _, err := folder.Open(path, pin)
+		if err != nil {
+			_ = outR.Close()
+			close(p.done)
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		path, files = folder.OpenedPath(len(files)), append(files, f)
+	}
 	proc, err := os.StartProcess(path, append([]string{p.x.cmd.Path}, p.x.cmd.Args...), &os.ProcAttr{
 		Env:   append(env, p.x.cmd.Env...),
-		Files: []*os.File{null, outW, stderr},
+		Files: files,
 		Sys:   &syscall.SysProcAttr{Setsid: true}, // it is to outlive this host
 	})
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // Places is what claim needs of the dispatcher. No method blocks.
 type Places interface {
 	// Reserve takes a place of the pool for an attempt of the handler; false
-	// when there is none, or when others wait for one.
-	Reserve(pool, handler string) bool
+	// when there is none, when others wait for one, or when its body does not fit.
+	Reserve(pool string, h ax.HandlerSpec) bool
 	// Release gives a reserved place back.
 	Release(pool string)
 	// Take hands over rows that were born dispatched, with their places;

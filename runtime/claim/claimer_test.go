@@ -41,7 +41,7 @@ type bench struct {
 
 func (b *bench) now() time.Time { return time.Now().Add(b.offset) }
 
-func (b *bench) Reserve(string, string) bool {
+func (b *bench) Reserve(string, ax.HandlerSpec) bool {
 	if b.places == 0 {
 		return false
 	}

@@ -71,7 +71,7 @@ func (c *Claimer) byRank(live []*task) {
 
 // reserve takes places for the starts that may begin at once.
 func (c *Claimer) reserve(f *ax.Firing, v *version, now int64) {
-	pool, handler := v.Spec.PoolName(), v.Spec.Handler.Name
+	pool, handler := v.Spec.PoolName(), v.Spec.Handler
 	for i := range f.Starts[:min(len(f.Starts), v.Spec.Concurrency)] {
 		if f.Starts[i].Skip != "" {
 			continue
@@ -80,7 +80,7 @@ func (c *Claimer) reserve(f *ax.Firing, v *version, now int64) {
 			return
 		}
 		f.Starts[i].Place = &ax.Handover{
-			Attempt: 1, Host: c.cfg.Host, Boot: c.cfg.Boot, Executor: handler,
+			Attempt: 1, Host: c.cfg.Host, Boot: c.cfg.Boot, Executor: handler.Name,
 			AtMs: now, DeadlineMs: now + handoverWithin.Milliseconds(),
 		}
 	}

@@ -55,6 +55,7 @@ func (d *Dispatcher) step(ctx context.Context) time.Duration {
 			}
 		}
 	}
+	d.tryMisfits(now)
 	d.takeTurns(now)
 	if len(d.jobs) > 0 {
 		failpoint.Hit(failpoint.Hand)
@@ -140,6 +141,9 @@ func (d *Dispatcher) untilNext(now int64) time.Duration {
 	}
 	if len(d.begun) > 0 && !d.busy[callStarted] {
 		next = min(next, d.at[callStarted])
+	}
+	if len(d.misfits) > 0 {
+		next = min(next, d.misfitsAt)
 	}
 	if d.unoffered() {
 		next = min(next, now+offerEvery.Milliseconds())

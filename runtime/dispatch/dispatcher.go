@@ -77,15 +77,17 @@ type Dispatcher struct {
 	due     []wheel.Entry // buffer
 
 	// Waiting instances: queue.go.
-	items    map[int64]*item // by instance
-	tasks    map[int64]*task
-	lines    map[string]lines // by pool
-	touched  map[int64]struct{}
-	handing  []*item
-	lapsing  []*item
-	versions map[ax.VersionKey]*ax.TaskVersion
-	missing  map[ax.VersionKey]struct{} // to be read
-	absent   map[ax.VersionKey]struct{} // told as not there
+	items     map[int64]*item // by instance
+	tasks     map[int64]*task
+	lines     map[string]lines // by pool
+	touched   map[int64]struct{}
+	misfits   map[int64]struct{} // tasks whose body the handler here does not accept
+	misfitsAt int64              // when they are looked at again
+	handing   []*item
+	lapsing   []*item
+	versions  map[ax.VersionKey]*ax.TaskVersion
+	missing   map[ax.VersionKey]struct{} // to be read
+	absent    map[ax.VersionKey]struct{} // told as not there
 
 	// Attempts: attempt.go.
 	running map[int64]*attempt // by instance
@@ -119,12 +121,14 @@ func New(cfg Config) *Dispatcher {
 		metrics: newMetrics(cfg.Registerer),
 		wheel:   wheel.New(cfg.Tick, cfg.Now().UnixMilli()),
 		items:   map[int64]*item{}, tasks: map[int64]*task{}, lines: map[string]lines{},
-		touched: map[int64]struct{}{}, running: map[int64]*attempt{},
+		touched: map[int64]struct{}{}, misfits: map[int64]struct{}{}, running: map[int64]*attempt{},
 		versions: map[ax.VersionKey]*ax.TaskVersion{}, missing: map[ax.VersionKey]struct{}{}, absent: map[ax.VersionKey]struct{}{},
 		recent: newRecent(), suspects: map[string]struct{}{},
 		done: make(chan func(), callCount),
 	}
-	d.places = newPlaces(func(pool string) int { return cfg.Places(pool, cfg.Executors.Offers(pool)) })
+	d.places = newPlaces(func(pool string) int {
+		return cfg.Places(pool, cfg.Executors.Fit(ax.HandlerSpec{Name: pool}) != ax.FitNone)
+	})
 	d.stats.journalBytes.Store(cfg.Journal.Size())
 	d.registerGauges(cfg.Registerer)
 	return d
@@ -188,11 +192,11 @@ func (d *Dispatcher) Drain() { d.inbox.put(func(l *letters) { l.drain = true }) 
 // Wake says that another process has changed the store.
 func (d *Dispatcher) Wake() { d.inbox.put(func(l *letters) { l.sweep, l.cancels = true, true }) }
 
-// Reserve takes a place of a pool for an attempt of a handler, if the host offers
-// that and has one. It is cheap and safe for concurrent use, as are all methods
-// from here on.
-func (d *Dispatcher) Reserve(pool, handler string) bool {
-	return !d.journalFull() && d.cfg.Executors.Offers(handler) && d.places.reserve(pool, true)
+// Reserve takes a place of a pool for an attempt of a handler, if the host can
+// run it with this body and has one. It is cheap and safe for concurrent use, as
+// are all methods from here on.
+func (d *Dispatcher) Reserve(pool string, h ax.HandlerSpec) bool {
+	return !d.journalFull() && d.cfg.Executors.Fit(h) == ax.FitWell && d.places.reserve(pool, true)
 }
 
 // Release gives a reserved place back.

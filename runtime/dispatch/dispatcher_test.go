@@ -43,10 +43,13 @@ type host struct {
 	versionReads int
 }
 
-func (h *host) Offers(string) bool {
+func (h *host) Fit(ax.HandlerSpec) ax.Fit {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.away
+	if h.away {
+		return ax.FitNone
+	}
+	return ax.FitWell
 }
 
 func (h *host) setAway(away bool) {

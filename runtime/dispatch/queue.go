@@ -233,6 +233,10 @@ func (d *Dispatcher) takeTurns(nowMs int64) {
 			if v == nil {
 				continue
 			}
+			if d.cfg.Executors.Fit(v.Spec.Handler) == ax.FitOther {
+				d.misfit(id, nowMs)
+				continue
+			}
 			t.remove(i)
 			d.enqueue(i, v)
 		}
@@ -244,23 +248,53 @@ func (d *Dispatcher) takeTurns(nowMs int64) {
 		return
 	}
 	for pool, ls := range d.lines {
-		d.advance(pool, ls)
+		d.advance(pool, ls, nowMs)
 		if len(ls) == 0 {
 			delete(d.lines, pool)
 		}
 	}
 }
 
+// misfit notes a task whose instance has its turn and a body that the handler
+// here does not accept. It goes on waiting and is in nobody's way; nothing tells
+// when the handler's schema changes, so it is looked at again.
+func (d *Dispatcher) misfit(taskID, nowMs int64) {
+	if len(d.misfits) == 0 {
+		d.misfitsAt = nowMs + offerEvery.Milliseconds()
+	}
+	d.misfits[taskID] = struct{}{}
+}
+
+// tryMisfits lets the misfits have their turn again.
+func (d *Dispatcher) tryMisfits(nowMs int64) {
+	if len(d.misfits) == 0 || nowMs < d.misfitsAt {
+		return
+	}
+	for id := range d.misfits {
+		d.touch(id)
+	}
+	clear(d.misfits)
+}
+
 // advance gives the places of a pool to the first in its lines.
-func (d *Dispatcher) advance(pool string, ls lines) {
+func (d *Dispatcher) advance(pool string, ls lines, nowMs int64) {
 	for {
 		l := d.first(ls)
-		if l == nil || !d.places.reserve(pool, false) {
+		if l == nil {
+			return
+		}
+		fit := d.fit(l)
+		if fit == ax.FitWell && !d.places.reserve(pool, false) {
 			return
 		}
 		i := heap.Pop(l).(*item)
 		if !i.late {
 			d.places.queue(pool, -1)
+		}
+		if fit == ax.FitOther { // the handler has changed while it stood in line
+			d.putBack(i)
+			d.misfit(i.TaskID, nowMs)
+			continue
 		}
 		i.stage = stageHanding
 		d.handing = append(d.handing, i)
@@ -278,7 +312,7 @@ func (d *Dispatcher) first(ls lines) *line {
 		switch {
 		case l.Len() == 0:
 			delete(ls, handler)
-		case !d.cfg.Executors.Offers(handler):
+		case d.fit(l) == ax.FitNone:
 		case first == nil || (*l)[0].rank.Compare((*first)[0].rank) < 0:
 			first = l
 		}
@@ -286,14 +320,17 @@ func (d *Dispatcher) first(ls lines) *line {
 	return first
 }
 
+// fit is how the head of a line fits this host.
+func (d *Dispatcher) fit(l *line) ax.Fit { return d.cfg.Executors.Fit((*l)[0].version.Spec.Handler) }
+
 // unoffered reports whether instances that have their turn wait for an executor.
 func (d *Dispatcher) unoffered() bool {
 	if d.draining {
 		return false
 	}
 	for _, ls := range d.lines {
-		for handler := range ls {
-			if !d.cfg.Executors.Offers(handler) {
+		for _, l := range ls {
+			if l.Len() > 0 && (*l)[0].stage == stageQueued && d.fit(l) == ax.FitNone {
 				return true
 			}
 		}

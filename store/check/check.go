@@ -76,6 +76,7 @@ type checker struct {
 // task is an object with what its instances add up to.
 type task struct {
 	address string
+	kind    ax.ObjectKind
 	stack   string
 	version int
 	deleted bool
@@ -99,7 +100,7 @@ func (c *checker) readObjects(r ax.Records) error {
 		if err != nil {
 			return fmt.Errorf("objects: %w", err)
 		}
-		t := &task{address: o.Address(), stack: o.Stack, version: o.Version, deleted: o.Deleted, row: o.Row, used: map[int]int64{}}
+		t := &task{address: o.Address(), kind: o.Kind, stack: o.Stack, version: o.Version, deleted: o.Deleted, row: o.Row, used: map[int]int64{}}
 		c.tasks[o.ID] = t
 		switch {
 		case o.Row.NextMs != 0 && o.Row.NextMs <= o.Row.LastSlotMs:

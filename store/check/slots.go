@@ -32,6 +32,9 @@ func (c *checker) versions(r ax.Records) error {
 			return nil
 		}
 		c.versionsDone(id, known)
+		if c.tasks[id].kind != ax.KindTask {
+			return nil // nothing of it is due
+		}
 		if err := c.slots(c.tasks[id], known, slots.each(id)); err != nil {
 			return fmt.Errorf("slots: %w", err)
 		}
@@ -80,6 +83,9 @@ func (c *checker) version(t *task, v ax.VersionRow, number int) definition {
 	}
 	if sum := sha256.Sum256(v.Definition); hex.EncodeToString(sum[:]) != v.Hash {
 		c.find(2, report, t.address, "version %d has been changed: its content does not have its hash", v.Version)
+	}
+	if t.kind != ax.KindTask {
+		return d
 	}
 	var spec ax.TaskSpec
 	if err := json.Unmarshal(v.Definition, &spec); err != nil {

@@ -76,7 +76,7 @@ func (s *Store) Revision(_ context.Context, applyID string) (ax.Revision, error)
 // the answer it had.
 func (s *Store) Apply(_ context.Context, cs ax.ChangeSet) (ax.Applied, error) {
 	for _, c := range cs.Changes {
-		if c.Action != ax.ActionDelete && c.Task == nil {
+		if c.Kind == ax.KindTask && c.Action != ax.ActionDelete && c.Task == nil {
 			return ax.Applied{}, fmt.Errorf("change of %s has no task", ax.Address(c.Kind, c.Name))
 		}
 	}
@@ -200,11 +200,16 @@ func (s *Store) change(cs ax.ChangeSet, c ax.Change, r ax.Revision) {
 		}}
 		if !deleted {
 			v.Hash, v.Definition = c.Hash, c.Definition
+		}
+		if !deleted && c.Kind == ax.KindTask {
 			if err := json.Unmarshal(c.Definition, &v.spec); err != nil {
 				panic(fmt.Sprintf("definition of %s: %v", o.Address(), err))
 			}
 		}
 		o.versions = append(o.versions, v)
+	}
+	if c.Kind != ax.KindTask { // it has no hot row
+		return
 	}
 	o.Row.LockVersion++
 	if !deleted {

@@ -13,7 +13,7 @@ func (s *Store) Trigger(_ context.Context, t ax.Trigger) (ax.Ref, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.objects[t.ObjectID]
-	if o == nil || o.Deleted {
+	if o == nil || o.Deleted || o.Kind != ax.KindTask {
 		return ax.Ref{}, fmt.Errorf("task %d: %w", t.ObjectID, ax.ErrNotFound)
 	}
 	ref := ax.Ref{DueMs: t.DueMs, TaskID: o.ID, SlotKey: ax.ManualSlotKey(t.UID)}
@@ -133,7 +133,7 @@ func (s *Store) Hold(_ context.Context, objectID int64, h ax.Hold) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.objects[objectID]
-	if o == nil || o.Deleted {
+	if o == nil || o.Deleted || o.Kind != ax.KindTask {
 		return fmt.Errorf("task %d: %w", objectID, ax.ErrNotFound)
 	}
 	h.Reason = ax.CleanText(h.Reason, ax.MaxErrorBytes)

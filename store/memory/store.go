@@ -44,7 +44,8 @@ type Store struct {
 	stretches []ax.SkippedStretch
 	backfills []*ax.Backfill // by id, from 1
 	hosts     map[string]ax.Host
-	tzdata    string // of the host that joined last
+	offers    map[string]ax.HostOffer // by host
+	tzdata    string                  // of the host that joined last
 	clock     ax.ClockMark
 	nextID    int64 // of the next instance
 }
@@ -94,6 +95,7 @@ var (
 	_ ax.CancelIntents      = (*Store)(nil)
 	_ ax.Watcher            = (*Store)(nil)
 	_ ax.Hosts              = (*Store)(nil)
+	_ ax.Plugins            = (*Store)(nil)
 	_ ax.Retention          = (*Store)(nil)
 	_ ax.Upkeep             = (*Store)(nil)
 	_ ax.Queries            = (*Store)(nil)
@@ -107,7 +109,7 @@ func New(now func() time.Time) *Store {
 		id: uuid.NewString(), incarnation: strings.ReplaceAll(uuid.NewString(), "-", "")[:12],
 		stacks: map[string]*stack{}, revisions: map[string]ax.Revision{},
 		objects: map[int64]*object{}, instances: map[int64]*instance{},
-		keys: map[ax.Ref]int64{}, triggers: map[triggerKey]triggered{}, hosts: map[string]ax.Host{}, nextID: 1,
+		keys: map[ax.Ref]int64{}, triggers: map[triggerKey]triggered{}, hosts: map[string]ax.Host{}, offers: map[string]ax.HostOffer{}, nextID: 1,
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // was lost can be sent again.
 func (s *Store) Apply(ctx context.Context, cs ax.ChangeSet) (ax.Applied, error) {
 	for _, c := range cs.Changes {
-		if c.Action != ax.ActionDelete && c.Task == nil {
+		if c.Kind == ax.KindTask && c.Action != ax.ActionDelete && c.Task == nil {
 			return ax.Applied{}, fmt.Errorf("change of %s has no task", ax.Address(c.Kind, c.Name))
 		}
 	}
@@ -139,13 +139,16 @@ func (a *apply) change(c ax.Change) error {
 			return err
 		}
 	}
-	if deleted {
+	switch {
+	case c.Kind != ax.KindTask: // it has no hot row
+		return nil
+	case deleted:
 		return a.deleteTask(o, c)
-	}
-	if o.fresh {
+	case o.fresh:
 		return a.createTask(o, *c.Task)
+	default:
+		return a.updateTask(o, *c.Task)
 	}
-	return a.updateTask(o, *c.Task)
 }
 
 // object finds or makes the row of a change's object and refuses one that is
@@ -153,7 +156,7 @@ func (a *apply) change(c ax.Change) error {
 func (a *apply) object(c ax.Change) (objectRow, error) {
 	if c.Action == ax.ActionCreate && c.ObjectID == 0 && c.BaseVersion == 0 {
 		var fingerprint string
-		if c.Task.Timetable != nil {
+		if c.Task != nil && c.Task.Timetable != nil {
 			fingerprint = c.Task.Timetable.Fingerprint
 		}
 		n, id, err := a.insert(`INSERT INTO object (stack_id, kind, name, version, defined, hash, fingerprint)

@@ -282,8 +282,10 @@ func (s *Store) Join(ctx context.Context, h ax.Host) error {
 		}
 	}
 	return s.write(ctx, 1, func(t *tx) error {
-		_, err := t.exec(`INSERT OR REPLACE INTO host (name, boot, pid, data_dir, listen, version, tzdata, handlers, pools, started_ms)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		_, err := t.exec(`INSERT INTO host (name, boot, pid, data_dir, listen, version, tzdata, handlers, pools, started_ms)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET boot = excluded.boot, pid = excluded.pid,
+			data_dir = excluded.data_dir, listen = excluded.listen, version = excluded.version, tzdata = excluded.tzdata,
+			handlers = excluded.handlers, pools = excluded.pools, started_ms = excluded.started_ms, left_ms = NULL`,
 			h.Name, h.Boot, h.PID, text(h.DataDir), text(h.Listen), text(h.Version), text(h.TZData), string(handlers), text(string(pools)), h.StartedMs)
 		if err != nil {
 			return err

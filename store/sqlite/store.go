@@ -87,6 +87,7 @@ var (
 	_ ax.CancelIntents      = (*Store)(nil)
 	_ ax.Watcher            = (*Store)(nil)
 	_ ax.Hosts              = (*Store)(nil)
+	_ ax.Plugins            = (*Store)(nil)
 	_ ax.Retention          = (*Store)(nil)
 	_ ax.Upkeep             = (*Store)(nil)
 	_ ax.Queries            = (*Store)(nil)

@@ -90,6 +90,49 @@ func testApplyStale(f *fixture) {
 	}
 }
 
+// testApplyPlugin: a plugin has versions as a task has, and no hot row: nothing
+// of it is due, and nobody starts it.
+func testApplyPlugin(f *fixture) {
+	define := func(version string) ax.Change {
+		body, hash := ax.Definition{Kind: ax.KindPlugin, Name: "p", Plugin: &ax.PluginSpec{Path: "ax-handler-p", Version: version}}.Canonical()
+		return ax.Change{Action: ax.ActionCreate, Kind: ax.KindPlugin, Name: "p", Definition: body, Hash: hash}
+	}
+	f.apply(f.create("p", spec()), define("1"))
+	of := func() (task, plugin ax.Object) {
+		st, err := f.ReadStack(f.ctx, "main")
+		f.ok(err)
+		equal(f, "objects", len(st.Objects), 2)
+		return st.Objects[1], st.Objects[0]
+	}
+	task, p := of()
+	if task.Address() != "task.p" || p.Address() != "plugin.p" || p.Version != 1 || p.Row != (ax.TaskRow{}) {
+		f.Fatalf("objects are %+v and %+v", task, p)
+	}
+	c := define("2")
+	c.Action, c.ObjectID, c.BaseVersion = ax.ActionUpdate, p.ID, 1
+	f.apply(c)
+	_, p = of()
+	equal(f, "version", p.Version, 2)
+	equal(f, "row", p.Row, ax.TaskRow{})
+	f.apply(ax.Change{Action: ax.ActionDelete, Kind: ax.KindPlugin, Name: "p", ObjectID: p.ID, BaseVersion: 2})
+	versions, err := f.Versions(f.ctx, p.ID)
+	f.ok(err)
+	if len(versions) != 3 || !versions[0].Deleted || !bytes.Equal(versions[1].Definition, c.Definition) {
+		f.Errorf("versions are %+v", versions)
+	}
+	f.apply(define("3"))
+	task, p = of()
+	if p.Version != 4 || p.Deleted || task.Version != 1 || task.Row.LockVersion != 1 {
+		f.Errorf("made again: %+v beside %+v", p, task)
+	}
+	_, err = f.Trigger(f.ctx, ax.Trigger{ObjectID: p.ID, UID: "u", DueMs: f.nowMs, NowMs: f.nowMs, Who: "bob"})
+	f.fails(err, ax.ErrNotFound)
+	f.fails(f.Hold(f.ctx, p.ID, ax.Hold{Kind: ax.HoldPaused, Who: "ann"}), ax.ErrNotFound)
+	due, err := f.ScheduledTasks(f.ctx, 0, 10)
+	f.ok(err)
+	equal(f, "scheduled tasks", len(due), 1)
+}
+
 func testApplyAgain(f *fixture) {
 	cs := f.changeSet("main", f.create("a", spec()))
 	first, err := f.Apply(f.ctx, cs)

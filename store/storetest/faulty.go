@@ -262,6 +262,16 @@ func (f *Faulty) IndexHistory(ctx context.Context, step func() error) error {
 	return f.fault(ctx, "IndexHistory", func() error { return f.Store.IndexHistory(ctx, step) })
 }
 
+// DeclaredPlugins implements ax.Plugins.
+func (f *Faulty) DeclaredPlugins(ctx context.Context) ([]ax.DeclaredPlugin, error) {
+	return answer(ctx, f, "DeclaredPlugins", func() ([]ax.DeclaredPlugin, error) { return f.Store.DeclaredPlugins(ctx) })
+}
+
+// Offer implements ax.Plugins.
+func (f *Faulty) Offer(ctx context.Context, o ax.HostOffer) error {
+	return f.fault(ctx, "Offer", func() error { return f.Store.Offer(ctx, o) })
+}
+
 // Prune implements ax.Retention. All its transactions are one call.
 func (f *Faulty) Prune(ctx context.Context, q ax.PruneQuery, step func(ax.Pruned) error) error {
 	return f.fault(ctx, "Prune", func() error { return f.Store.Prune(ctx, q, step) })

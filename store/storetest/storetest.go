@@ -28,6 +28,7 @@ type Store interface {
 	ax.CancelIntents
 	ax.Watcher
 	ax.Hosts
+	ax.Plugins
 	ax.Retention
 	ax.Upkeep
 	ax.Queries
@@ -48,6 +49,7 @@ func Run(t *testing.T, open Open) {
 		{"apply writes and reads back", testApply},
 		{"apply refuses what is stale", testApplyStale},
 		{"apply is found by its id", testApplyAgain},
+		{"a plugin has versions and no hot row", testApplyPlugin},
 		{"versions of a task, deleted and revived", testVersions},
 		{"apply leaves other stacks alone", testStacks},
 		{"apply against time and claims", testTimetable},
@@ -88,6 +90,8 @@ func Run(t *testing.T, open Open) {
 		{"freeze_after spares holds and deleted tasks", testFreezeSpares},
 		{"hosts", testHosts},
 		{"the clock's mark", testClockMark},
+		{"what hosts offer", testOffers},
+		{"declared plugins", testDeclaredPlugins},
 		{"prune what is old", testPrune},
 		{"prune stretches", testPruneStretches},
 		{"prune in steps, twice at once", testPruneSteps},

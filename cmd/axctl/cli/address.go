@@ -14,7 +14,8 @@ import (
 	"github.com/axctl/ax/schedule"
 )
 
-// task is an object of the store with its definition read.
+// task is an object of the store with its definition read: a task, or where all
+// objects are meant something that only has versions.
 type task struct {
 	ax.Object
 	Spec   ax.TaskSpec
@@ -26,6 +27,9 @@ type task struct {
 // people from seeing the others.
 func newTask(o ax.Object) task {
 	t := task{Object: o, Zone: time.UTC}
+	if o.Kind != ax.KindTask {
+		return t
+	}
 	if t.Broken = json.Unmarshal(o.Definition, &t.Spec); t.Broken == nil {
 		t.Zone = specZone(t.Spec)
 	}
@@ -59,21 +63,26 @@ func specZone(spec ax.TaskSpec) *time.Location {
 // tasks returns the tasks of the store in the order of their addresses;
 // deleted ones only when asked for.
 func tasks(ctx context.Context, q ax.Queries, deleted bool) ([]task, error) {
-	objects, err := q.Objects(ctx, "")
+	all, err := objects(ctx, q, deleted)
+	return slices.DeleteFunc(all, func(t task) bool { return t.Kind != ax.KindTask }), err
+}
+
+// objects is tasks, with what is none too.
+func objects(ctx context.Context, q ax.Queries, deleted bool) ([]task, error) {
+	all, err := q.Objects(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	var out []task
-	for _, o := range objects {
-		if o.Kind != ax.KindTask || o.Deleted && !deleted {
-			continue
+	for _, o := range all {
+		if deleted || !o.Deleted {
+			out = append(out, newTask(o))
 		}
-		out = append(out, newTask(o))
 	}
 	return out, nil
 }
 
-// find returns the task with an address. The quotes of a for_each key may be
+// find returns the object with an address. The quotes of a for_each key may be
 // missing, since shells take them away.
 func find(all []task, address string) (task, error) {
 	want := plainAddress(address)
@@ -126,10 +135,22 @@ func shellWord(word string) string {
 
 // resolve opens nothing: it finds one task in the store by its address.
 func resolve(ctx context.Context, q ax.Queries, address string, deleted bool) (task, error) {
-	all, err := tasks(ctx, q, true)
+	all, err := objects(ctx, q, true)
 	if err != nil {
 		return task{}, err
 	}
+	in := live(all)
+	if deleted {
+		in = all
+	}
+	if t, err := find(in, address); err == nil && t.Kind != ax.KindTask {
+		return task{}, ax.Diagnostic{
+			Severity: ax.SeverityError,
+			Summary:  fmt.Sprintf("%s is a %s, and this is asked of a task", t.Address(), t.Kind),
+			Detail:   fmt.Sprintf("axctl history %s tells its versions.", shellWord(t.Address())),
+		}
+	}
+	all = slices.DeleteFunc(all, func(t task) bool { return t.Kind != ax.KindTask })
 	if deleted {
 		return find(all, address)
 	}

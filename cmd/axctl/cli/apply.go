@@ -23,6 +23,7 @@ type applyArgs struct {
 
 func (a *applyArgs) registerApply(cmd *cobra.Command) {
 	a.register(cmd.Flags())
+	a.registerStrict(cmd.Flags())
 	cmd.Flags().BoolVar(&a.autoApprove, "auto-approve", false, "do not ask")
 	cmd.Flags().StringVar(&a.message, "message", "", "`TEXT` that says why, for the history")
 }

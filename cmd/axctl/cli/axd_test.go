@@ -43,6 +43,7 @@ func axd() {
 	}
 	d, err := daemon.New(drain, daemon.Config{
 		StoreURL: "sqlite:ax.db", Name: "host1", Version: "test", Tick: 100 * time.Millisecond, Scan: time.Second, Pools: pools,
+		PluginDir: os.Getenv("AX_PLUGINS"), Environ: os.Environ(),
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	fail(err)

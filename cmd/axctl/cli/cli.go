@@ -103,10 +103,10 @@ func (c *call) root() *cobra.Command {
 		Long: "axctl plans and applies declared tasks, and shows what ran.\n" +
 			"axd is the daemon that runs them.\n\n" +
 			"Exit codes: 0 done; 1 error; 2 there are changes (-detailed-exitcode), or fmt cannot\n" +
-			"parse; 3 findings (fmt -check, doctor); 4 denied by a guard; 5 the plan is stale or from\n" +
-			"another store; 6 the store's writer was not to be had; 7 declined, or nobody to ask;\n" +
-			"8 -wait: no success; 130, 143 interrupted: nothing was changed unless it says\n" +
-			"\"committed\".",
+			"parse; 3 findings (fmt -check, doctor, handlers lock -check); 4 denied by a guard; 5 the\n" +
+			"plan is stale or from another store; 6 the store's writer was not to be had; 7 declined,\n" +
+			"or nobody to ask; 8 -wait: no success; 130, 143 interrupted: nothing was changed unless\n" +
+			"it says \"committed\".",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       c.env.Version,
@@ -169,6 +169,7 @@ func commands() []func(*call) *cobra.Command {
 		unfreezeCommand,
 		statusCommand,
 		doctorCommand,
+		handlersCommand,
 		storeCommand,
 		versionCommand,
 		completionCommand,

@@ -92,6 +92,11 @@ func (c *call) doctor(ctx context.Context) (doctorResult, error) {
 	running := c.daemonRuns()
 	live := liveHosts(hosts, running)
 	r.add("axd", c.daemonFindings(all, live, running))
+	offers, err := s.Offers(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.add("plugins", pluginFindings(offers, live))
 	r.add("overdue tasks", overdueFindings(all, c.nowMs(), running))
 	r.add("pools", poolFindings(all, live))
 	held, err := s.Instances(ctx, ax.InstanceFilter{Held: true, Limit: 1000})
@@ -134,6 +139,31 @@ func (c *call) daemonFindings(all []task, live []ax.Host, running bool) []findin
 		return nil
 	}
 	return []finding{{What: "no axd runs on this store, so nothing fires", Remedy: "axd -store " + shellWord(c.storeURL)}}
+}
+
+// pluginFindings tells what plugins of running hosts do not run, or not as they
+// are declared.
+func pluginFindings(offers []ax.HostOffer, live []ax.Host) []finding {
+	var found []finding
+	for _, o := range offers {
+		if !slices.ContainsFunc(live, func(h ax.Host) bool { return h.Name == o.Host }) {
+			continue
+		}
+		for _, p := range o.Plugins {
+			if p.Problem == "" {
+				continue
+			}
+			name := "plugin " + p.Name
+			if p.Name == "" {
+				name = "the plugin folder"
+			}
+			found = append(found, finding{
+				What:   fmt.Sprintf("%s (%s) on %s: %s", name, p.Path, o.Host, p.Problem),
+				Remedy: "what needs its handlers waits; mend it there, and start axd again where that is not said otherwise",
+			})
+		}
+	}
+	return found
 }
 
 func overdueFindings(all []task, nowMs int64, running bool) []finding {

@@ -14,7 +14,7 @@ const (
 	ExitError       = 1
 	ExitChanges     = 2   // -detailed-exitcode: good, and there are changes
 	ExitUnparsed    = 2   // fmt: a file cannot be parsed
-	ExitFindings    = 3   // fmt -check, doctor
+	ExitFindings    = 3   // fmt -check, doctor, handlers lock -check
 	ExitDenied      = 4   // a guard said no
 	ExitStale       = 5   // the plan is stale or from another store
 	ExitBusy        = 6   // the writer was not to be had in time

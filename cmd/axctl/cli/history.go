@@ -39,7 +39,11 @@ func (c *call) history(ctx context.Context, address string) (historyResult, erro
 		return historyResult{}, err
 	}
 	defer s.Close()
-	t, err := resolve(ctx, s, address, true)
+	all, err := objects(ctx, s, true)
+	if err != nil {
+		return historyResult{}, err
+	}
+	t, err := find(all, address)
 	if err != nil {
 		return historyResult{}, err
 	}

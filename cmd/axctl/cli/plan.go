@@ -37,6 +37,7 @@ func planCommand(c *call) *cobra.Command {
 		},
 	}
 	a.register(cmd.Flags())
+	a.registerStrict(cmd.Flags())
 	cmd.Flags().BoolVar(&a.destroy, "destroy", false, "plan to delete everything of the stack")
 	cmd.Flags().IntVar(&a.next, "next", planner.DefaultNext, "list `N` firings after the next one")
 	cmd.Flags().StringVar(&a.out, "out", "", "save the plan to `FILE`, for axctl apply FILE")
@@ -94,7 +95,7 @@ func (d *draft) close() {
 func (c *call) draft(ctx context.Context, a planArgs) (*draft, error) {
 	var d draft
 	var err error
-	if d.conf, d.warnings, err = c.load(a.sourceArgs); err != nil {
+	if d.conf, d.warnings, err = c.load(ctx, a.sourceArgs, c.storeOffers(ctx)); err != nil {
 		return nil, err
 	}
 	if err := c.openDraft(ctx, &d, d.conf.Stack); err != nil {

@@ -86,7 +86,9 @@ func (s *screen) change(ch planner.PlannedChange, wide int) {
 		}
 	}
 	e := ch.Effects
-	s.line("      next fire   %s", s.nextFire(ch))
+	if ch.Kind == ax.KindTask {
+		s.line("      next fire   %s", s.nextFire(ch))
+	}
 	if len(e.Then) > 0 {
 		s.line("      then        %s", s.then(e))
 	}

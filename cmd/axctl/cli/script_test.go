@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,15 +61,21 @@ func open(ctx context.Context, url string, o cli.OpenOptions) (cli.Store, error)
 //
 //	code N COMMAND...         the command must end with exactly this exit code
 //	until REGEXP COMMAND...   the command is run again until its output matches
+//	plugin NAME...            builds plugins of examples/plugins into the folder plugins
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	examples, err := filepath.Abs("../../../examples/plugins")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examplePlugins.dir, examplePlugins.built = examples, map[string][]byte{}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       os.Getenv("UPDATE") != "",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": code, "until": until,
+			"code": code, "until": until, "plugin": plugin,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {
@@ -97,5 +106,39 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != args[0] {
 		ts.Fatalf("exit code %s, want %s", got, args[0])
+	}
+}
+
+// examplePlugins builds each plugin of examples/plugins once.
+var examplePlugins struct {
+	sync.Mutex
+	dir   string
+	built map[string][]byte
+}
+
+// plugin puts plugins of examples/plugins into the script's folder plugins. A
+// name like report-2 is a copy of report.
+func plugin(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: plugin name...")
+	}
+	examplePlugins.Lock()
+	defer examplePlugins.Unlock()
+	for _, name := range args {
+		of, _, _ := strings.Cut(name, "-")
+		if examplePlugins.built[of] == nil {
+			file := filepath.Join(ts.Getenv("WORK"), "built-"+of)
+			cmd := exec.Command("go", "build", "-o", file, ".")
+			cmd.Dir = filepath.Join(examplePlugins.dir, of)
+			cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOPROXY=off")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				ts.Fatalf("build of plugin %s: %v\n%s", of, err, out)
+			}
+			text, err := os.ReadFile(file)
+			ts.Check(err)
+			examplePlugins.built[of] = text
+		}
+		ts.Check(os.MkdirAll(ts.MkAbs("plugins"), 0o755))
+		ts.Check(os.WriteFile(ts.MkAbs("plugins/ax-handler-"+name), examplePlugins.built[of], 0o755))
 	}
 }

@@ -38,9 +38,9 @@ func (c *call) showPlan(file string) error {
 }
 
 type showResult struct {
-	store string
-	info  ax.StoreInfo
-	tasks []task
+	store   string
+	info    ax.StoreInfo
+	objects []task
 }
 
 func (c *call) showStore(ctx context.Context) (showResult, error) {
@@ -53,26 +53,30 @@ func (c *call) showStore(ctx context.Context) (showResult, error) {
 	if err != nil {
 		return showResult{}, err
 	}
-	all, err := tasks(ctx, s, false)
-	return showResult{store: c.storeName(), info: info, tasks: all}, err
+	all, err := objects(ctx, s, false)
+	return showResult{store: c.storeName(), info: info, objects: all}, err
 }
 
 func (r showResult) human(s *screen) {
 	s.line("Store %s (serial %d)", r.store, r.info.Serial)
 	s.line("")
-	if len(r.tasks) == 0 {
+	if len(r.objects) == 0 {
 		s.line("Nothing is defined.")
 		return
 	}
 	var rows [][]string
-	for _, t := range r.tasks {
+	for _, t := range r.objects {
+		if t.Kind != ax.KindTask {
+			rows = append(rows, []string{clean(t.Address()), t.Stack, fmt.Sprintf("v%d", t.Version), "", "", "", ""})
+			continue
+		}
 		rows = append(rows, []string{
 			clean(t.Address()), t.Stack, fmt.Sprintf("v%d", t.Version), taskState(t),
 			s.nextFiring(t), fmt.Sprint(t.Row.Active), fmt.Sprint(t.Row.Waiting),
 		})
 	}
 	s.table([]string{"OBJECT", "STACK", "VERSION", "STATE", "NEXT FIRE", "RUNNING", "WAITING"}, rows)
-	s.holds(r.tasks)
+	s.holds(r.objects)
 }
 
 // nextFiring is when a task fires next. A held one does not, whatever its row
@@ -133,8 +137,14 @@ func (s *screen) hold(h ax.Hold, zone *time.Location) string {
 }
 
 func (r showResult) json() document {
-	objects := make([]document, 0, len(r.tasks))
-	for _, t := range r.tasks {
+	objects := make([]document, 0, len(r.objects))
+	for _, t := range r.objects {
+		if t.Kind != ax.KindTask {
+			objects = append(objects, document{
+				"address": t.Address(), "kind": t.Kind, "stack": t.Stack, "version": t.Version, "hash": t.Hash, "definition": t.Definition,
+			})
+			continue
+		}
 		objects = append(objects, objectJSON(t))
 	}
 	return document{"store": r.info.URL, "store_id": r.info.ID, "serial": r.info.Serial, "objects": objects}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/config"
-	"github.com/axctl/ax/plugins/builtin/schemas"
 )
 
 // sourceArgs are the flags of every command that reads a configuration.
@@ -18,25 +18,42 @@ type sourceArgs struct {
 	path     string
 	vars     []string
 	varFiles []string
+	plugins  string
 	strict   bool
 }
 
 func (a *sourceArgs) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&a.vars, "var", nil, "`NAME=VALUE` of a variable; may be repeated")
 	flags.StringArrayVar(&a.varFiles, "var-file", nil, "`FILE` with values of variables; may be repeated")
+	flags.StringVar(&a.plugins, "plugins", "", "check handler bodies with the plugins of the folder `DIR`, which are asked")
 }
 
-// load reads the configuration that the arguments name. Its diagnostics are an
-// error when one of them is, else warnings.
-func (c *call) load(a sourceArgs) (*ax.Configuration, ax.Diagnostics, error) {
-	options := config.Options{
-		Vars: map[string]string{}, Env: c.env.Environ, Strict: a.strict,
-		Schemas: schemas.Find, HandlerNames: schemas.Names(),
+func (a *sourceArgs) registerStrict(flags *pflag.FlagSet) {
+	flags.BoolVar(&a.strict, "strict", false, "warnings are errors")
+}
+
+// configuration is the folder or file that the arguments name.
+func (c *call) configuration(a sourceArgs) string {
+	if a.path == "" {
+		return c.dir
 	}
+	return c.path(a.path)
+}
+
+func (c *call) pluginDir(a sourceArgs) string {
+	if a.plugins == "" {
+		return ""
+	}
+	return c.path(a.plugins)
+}
+
+// options are the arguments as config takes them.
+func (c *call) options(a sourceArgs) (config.Options, error) {
+	options := config.Options{Vars: map[string]string{}, Env: c.env.Environ, Strict: a.strict}
 	for _, text := range a.vars {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
-			return nil, nil, ax.Diagnostic{
+			return options, ax.Diagnostic{
 				Severity: ax.SeverityError,
 				Summary:  fmt.Sprintf("-var %q has no value", text),
 				Detail:   "Write it as -var name=value.",
@@ -47,11 +64,33 @@ func (c *call) load(a sourceArgs) (*ax.Configuration, ax.Diagnostics, error) {
 	for _, file := range a.varFiles {
 		options.VarFiles = append(options.VarFiles, c.path(file))
 	}
-	path := c.dir
-	if a.path != "" {
-		path = c.path(a.path)
+	return options, nil
+}
+
+// load reads the configuration that the arguments name. Its diagnostics are an
+// error when one of them is, else warnings. ask reads what hosts offer, nil
+// where no store is to be asked.
+func (c *call) load(ctx context.Context, a sourceArgs, ask func() []ax.HostOffer) (*ax.Configuration, ax.Diagnostics, error) {
+	options, err := c.options(a)
+	if err != nil {
+		return nil, nil, err
 	}
+	path := c.configuration(a)
+	k, err := c.newCatalog(folderOf(path), c.pluginDir(a), ask)
+	if err != nil {
+		return nil, nil, err
+	}
+	options.Schemas = k.find
+	options.Declared = func(plugins []ax.Definition) ([]string, ax.Diagnostics) { return k.declared(ctx, plugins) }
 	conf, found := config.Load(path, options)
+	if !found.HasErrors() {
+		found = append(found, k.compare(conf)...)
+	}
+	for i := range found {
+		if a.strict {
+			found[i].Severity = ax.SeverityError
+		}
+	}
 	if found.HasErrors() {
 		return nil, nil, faults(found)
 	}
@@ -64,20 +103,20 @@ func validateCommand(c *call) *cobra.Command {
 		Use:   "validate [PATH]",
 		Short: "Check a configuration without a store: all faults at once",
 		Args:  argumentCount(0, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				a.path = args[0]
 			}
-			return c.validate(a)
+			return c.validate(cmd.Context(), a)
 		},
 	}
 	a.register(cmd.Flags())
-	cmd.Flags().BoolVar(&a.strict, "strict", false, "warnings are errors")
+	a.registerStrict(cmd.Flags())
 	return cmd
 }
 
-func (c *call) validate(a sourceArgs) error {
-	conf, found, err := c.load(a)
+func (c *call) validate(ctx context.Context, a sourceArgs) error {
+	conf, found, err := c.load(ctx, a, nil)
 	if all := faults(nil); errors.As(err, &all) && c.globals.json {
 		if err := c.print(validateResult{found: ax.Diagnostics(all)}); err != nil {
 			return err
@@ -88,12 +127,27 @@ func (c *call) validate(a sourceArgs) error {
 		return err
 	}
 	c.warn(found)
-	return c.print(validateResult{found: found, tasks: len(conf.Definitions)})
+	return c.print(validateResult{found: found, objects: definedCounts(conf.Definitions)})
+}
+
+// definedCounts says how many of each kind there are.
+func definedCounts(defs []ax.Definition) string {
+	n := 0
+	for _, d := range defs {
+		if d.Kind == ax.KindTask {
+			n++
+		}
+	}
+	text := plural(n, "task")
+	if n < len(defs) {
+		text += " and " + plural(len(defs)-n, "plugin")
+	}
+	return text
 }
 
 type validateResult struct {
-	found ax.Diagnostics
-	tasks int
+	found   ax.Diagnostics
+	objects string
 }
 
 // counts returns how many errors and warnings there are.
@@ -111,10 +165,10 @@ func (r validateResult) counts() (errs, warnings int) {
 func (r validateResult) human(s *screen) {
 	_, warnings := r.counts()
 	if warnings > 0 {
-		s.line("The configuration is valid: %s, with %s.", plural(r.tasks, "task"), plural(warnings, "warning"))
+		s.line("The configuration is valid: %s, with %s.", r.objects, plural(warnings, "warning"))
 		return
 	}
-	s.line("The configuration is valid: %s.", plural(r.tasks, "task"))
+	s.line("The configuration is valid: %s.", r.objects)
 }
 
 // json has the keys of Terraform's validate, so that tools which read that can

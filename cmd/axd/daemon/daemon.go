@@ -57,6 +57,10 @@ type Config struct {
 	// Last says that no other axd comes after this one: what runs when the grace
 	// is over is stopped.
 	Last bool
+	// PluginDir is the folder of plugins, "" none, and Environ the environment of
+	// which they are given what their blocks name.
+	PluginDir string
+	Environ   []string
 	// Executors are the processes that run handlers; default: the built-in
 	// ones, served by this very program.
 	Executors []host.Command
@@ -81,6 +85,7 @@ type Daemon struct {
 	former   []ax.Host // what hosts of this store were called before
 	listener net.Listener
 	executor *host.Host
+	plugins  *pluginSet
 	engine   *runtime.Engine
 	pruner   *retention.Pruner
 	keeper   *upkeep.Keeper
@@ -128,7 +133,7 @@ func New(ctx context.Context, cfg Config) (_ *Daemon, err error) {
 	if d.listener != nil {
 		d.onClose(func() { d.listener.Close() })
 	}
-	return d, d.wire()
+	return d, d.wire(ctx)
 }
 
 // openStore opens and locks the store. It never makes one: only apply does.
@@ -183,7 +188,7 @@ func (d *Daemon) socketDir() string { return filepath.Join(d.cfg.DataDir, "execu
 
 // wire makes the parts and connects them. It is one straight function, since
 // each part needs those before it.
-func (d *Daemon) wire() error {
+func (d *Daemon) wire(ctx context.Context) error {
 	log, reg := d.cfg.Log, prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	boot := strings.ToLower(rand.Text()[:12])
@@ -205,14 +210,19 @@ func (d *Daemon) wire() error {
 			return fmt.Errorf("find own program: %w", err)
 		}
 		for _, name := range handlers {
-			executors = append(executors, host.Command{Name: name, Path: self, Own: true, Args: []string{"executor", name}})
+			executors = append(executors, host.Command{Name: name, Path: self, Own: true, Args: []string{"executor", name}, Handlers: []string{name}})
 		}
 	}
+	if d.plugins, err = d.findPlugins(ctx, boot, executors); err != nil {
+		return err
+	}
+	executors = append(executors, d.plugins.commands()...)
 	d.executor = host.New(host.Config{
 		Executors: executors, Dir: d.socketDir(), Host: d.cfg.Name, Boot: boot,
 		Output: newOutput(writer, log.With("component", "output")).write, Logged: d.logged,
 		Log: log.With("component", "executors"), Now: d.cfg.Now, Registerer: reg,
 	})
+	d.plugins.host = d.executor
 	var former []string
 	for _, h := range d.former {
 		former = append(former, h.Name)
@@ -222,7 +232,7 @@ func (d *Daemon) wire() error {
 		Host: d.cfg.Name, Former: former, Boot: boot, Incarnation: d.info.Incarnation,
 		JournalPath: filepath.Join(d.cfg.DataDir, "reports.journal"),
 		Pools:       d.cfg.Pools, Tick: d.cfg.Tick, Scan: d.cfg.Scan,
-		Now: d.cfg.Now, Log: log, Registerer: reg, OnEvent: d.cfg.OnEvent,
+		Now: d.cfg.Now, Log: log, Registerer: reg, OnEvent: d.cfg.OnEvent, OnChange: d.plugins.changed,
 	}
 	if d.kernel {
 		config.Elapsed, config.Kernel, config.Synced = clock.Elapsed, clock.Kernel(), clock.Synced
@@ -304,6 +314,7 @@ func (d *Daemon) Run(ctx, drain context.Context) error {
 	})
 	part(d.pruner.Run)
 	part(d.keeper.Run)
+	part(d.plugins.run)
 	if later {
 		d.cfg.Log.Warn("the store cannot be written; this start is recorded as soon as it can", "error", joined)
 		group.Go(func() error { d.joinLater(gctx); return nil })

@@ -47,7 +47,7 @@ task "handler_name" {
   }
 }
 task "handler_far" {
-  handler "kubernetes" {} # ERROR: Handlers are: "shell", "http", "types".
+  handler "kubernetes" {} # WARNING: Nothing here knows handler "kubernetes" (known are: "shell", "http", "types")
 }
 task "labels_on_blocks" {
   schedule "x" { # ERROR: Write schedule { … }.

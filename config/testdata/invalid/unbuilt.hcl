@@ -10,7 +10,6 @@ dependency "d" { # ERROR: "dependency" in a configuration is designed, but not b
   paths = [[task.a]]
 }
 calendar "c" {}     # ERROR: not built in this version
-plugin "p" {}       # ERROR: not built in this version
 channel "c" {}      # ERROR: not built in this version
 output "o" {}       # ERROR: not built in this version
 moved {}            # ERROR: not built in this version
