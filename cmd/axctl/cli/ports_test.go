@@ -317,7 +317,7 @@ func TestKeysOfDocuments(t *testing.T) {
 	tests := []struct{ command, list, keys string }{
 		{"instances", "instances", "id task stack version kind due due_ms status reason attempt batch_no host executor " +
 			"not_before not_before_ms claimed claimed_ms dispatched dispatched_ms started started_ms ended ended_ms stopped stopped_ms " +
-			"error error_class last_error verdict output_dropped run_id retry_of backfill_id shard_index shard_count"},
+			"error error_class last_error unkillable verdict output_dropped run_id retry_of backfill_id shard_index shard_count"},
 		{"next", "firings", "due due_ms address"},
 	}
 	for _, tt := range tests {
