@@ -46,10 +46,10 @@ func (s *soaking) event(e runtime.Event) {
 
 // sample is the state at one instant.
 type sample struct {
-	at                time.Duration
-	db, wal, logs     int64
-	rss               int64
-	started, instants int64
+	at            time.Duration
+	db, wal, logs int64
+	rss           int64
+	started       int64
 }
 
 func (s sample) disk() int64 { return s.db + s.wal + s.logs }
