@@ -265,6 +265,8 @@ const (
 	CauseFrozen      Cause = "frozen"       // its failure has frozen the task
 	CauseBackfill    Cause = "backfill"     // a person's backfill made it
 	CauseMark        Cause = "mark"         // a person gave a verdict
+	CausePause       Cause = "pause"        // a person asked for a pause, and what came of it
+	CauseResume      Cause = "resume"       // a person asked it to go on, and what came of it
 	CauseNotAccepted Cause = "not_accepted" // the executor refused the job
 )
 

@@ -21,7 +21,8 @@ type Job struct {
 	UTCOffset      int    // of Timezone at DueMs, seconds east; executors look up no zone
 	Timeout        Duration
 	KillAfter      Duration
-	IdempotencyKey string // the same for all attempts of an instance
+	Heartbeat      Duration // without a sign of life for so long it is lost; 0: never
+	IdempotencyKey string   // the same for all attempts of an instance
 }
 
 // Hash identifies the work: an executor that gets one batch number with two
@@ -33,6 +34,9 @@ func (j Job) Hash() string {
 		h.Write([]byte(s))
 	}
 	_ = binary.Write(h, binary.BigEndian, []int64{j.DueMs, int64(j.Timeout), int64(j.KillAfter)})
+	if j.Heartbeat != 0 { // so that a job without one has the hash it always had
+		_ = binary.Write(h, binary.BigEndian, int64(j.Heartbeat))
+	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
@@ -40,6 +44,7 @@ func (j Job) Hash() string {
 // dispatch consumes it. No method blocks on a handler. Executors outlive the
 // axd that started them; the next one takes them over.
 type Executors interface {
+	Signals
 	// Fit says whether a job of the handler, with this body, can be handed over
 	// now. It is cheap and safe for concurrent use; an instance that does not
 	// fit waits.
@@ -72,6 +77,19 @@ const (
 	FitWell
 )
 
+// Signals passes on what people ask of running attempts.
+type Signals interface {
+	// Signal asks attempts to pause or to go on; each answers by a report of
+	// kind signal, or ends. Unknown batch numbers are passed over.
+	Signal(orders []SignalOrder)
+}
+
+// SignalOrder asks an attempt to pause or to go on.
+type SignalOrder struct {
+	BatchNo string
+	Signal  Signal
+}
+
 // CancelOrder asks to stop an attempt, and why.
 type CancelOrder struct {
 	BatchNo string
@@ -92,9 +110,14 @@ const (
 	// names them. It comes at any time before it is stopped.
 	ReportUnkillable ReportKind = "unkillable"
 	ReportLost       ReportKind = "lost" // its executor is verified gone without a result
+	// These two are about a running attempt, and are not journaled.
+	ReportProgress ReportKind = "progress" // how far it is
+	ReportSignal   ReportKind = "signal"   // its answer to a signal; Error says why it refused
+
 )
 
-// Report is what an executor, or its host, says of an attempt.
+// Report is what an executor, or its host, says of an attempt. It is as wide as
+// what all kinds tell.
 type Report struct {
 	BatchNo       string          `json:"batch_no"`
 	Kind          ReportKind      `json:"kind"`
@@ -109,6 +132,9 @@ type Report struct {
 	OutputBytes   int64           `json:"output_bytes,omitempty"`
 	OutputDropped int64           `json:"output_dropped,omitempty"`
 	// What a failure's class may be found by, 0 none: see rules.Classify.
-	ExitCode   int `json:"exit_code,omitempty"`
-	HTTPStatus int `json:"http_status,omitempty"`
+	ExitCode   int       `json:"exit_code,omitempty"`
+	HTTPStatus int       `json:"http_status,omitempty"`
+	Progress   *Progress `json:"-"` // with progress, without instance and attempt
+	Signal     Signal    `json:"-"` // with signal
+	AtMs       int64     `json:"-"` // with signal
 }

@@ -107,6 +107,7 @@ type Hold struct {
 
 // Operations is what people do to running things.
 type Operations interface {
+	Signaller
 	// Trigger makes one waiting manual instance of the task's current
 	// version, enabled and held or not. ErrNotFound for an unknown or deleted
 	// address. A key that the task was triggered with less than TriggerKeyMs
@@ -404,6 +405,7 @@ type Ended struct {
 
 // CancelIntents tells dispatch about cancels that people stored.
 type CancelIntents interface {
+	Live
 	// Cancels returns the host's running attempts with a cancel intent.
 	Cancels(ctx context.Context, host string) ([]CancelIntent, error)
 }

@@ -71,6 +71,10 @@ type InstanceRow struct {
 	Unkillable string
 	// LastError is how the attempt before failed, while a retry is pending.
 	LastError string
+	// PausedMs is set while the attempt that runs stands still, at PausedBy's
+	// wish.
+	PausedMs int64
+	PausedBy string
 }
 
 // Life is all that is known of an instance.
@@ -78,7 +82,9 @@ type Life struct {
 	InstanceRow
 	Attempts    []Attempt
 	Transitions []Transition
-	RetriedBy   []int64 // the instances that people's retries of it made, oldest first
+	Progress    *Progress    // what it said last, of any attempt; nil nothing
+	Signal      *SignalState // what was asked of its attempt; nil nothing
+	RetriedBy   []int64      // the instances that people's retries of it made, oldest first
 }
 
 // Auditor shows a store's rows as they are, for store/check.

@@ -38,6 +38,7 @@ func (r reader) common(t *draft) {
 	r.duration("timeout", &t.spec.Timeout, 0)
 	r.duration("kill_after", &t.spec.KillAfter, 0)
 	r.duration("start_within", &t.spec.StartWithin, 0)
+	r.heartbeat(&t.spec.Heartbeat)
 	r.integer("concurrency", &t.spec.Concurrency, 1, 10_000)
 	choice(r, "overlap", &t.spec.Overlap, ax.Overlaps)
 	r.pool(&t.spec.Pool)
@@ -136,6 +137,19 @@ func (d *decoder) definition(r reader, b *hclsyntax.Block, name string) {
 func sourceOf(b *hclsyntax.Block) ax.Range {
 	header := b.DefRange()
 	return ax.Range{Filename: header.Filename, Start: ax.Pos(header.Start), End: ax.Pos(header.End)}
+}
+
+// minHeartbeat is the shortest heartbeat: progress is told once a second.
+const minHeartbeat ax.Duration = 1000
+
+// heartbeat reads how long an attempt may be silent; "0s" is for ever.
+func (r reader) heartbeat(into *ax.Duration) {
+	before := *into
+	r.duration("heartbeat", into, 0)
+	if *into > 0 && *into < minHeartbeat {
+		r.errorf(r.body.Attributes["heartbeat"].Expr.Range(), "Out of bounds", "%q in %s is at least %q, or \"0s\" for none.", "heartbeat", r.words.place, minHeartbeat)
+		*into = before
+	}
 }
 
 // pool reads the name of a pool, which axd's -pools can spell.

@@ -33,7 +33,7 @@ var (
 	variableWords   = words{place: "a variable", attributes: []string{"type", "default", "description", "sensitive", "nullable"}, blocks: []string{"validation"}}
 	validationWords = words{place: "a validation block", attributes: []string{"condition", "error_message"}}
 	taskWords       = wordsOf("a task", ax.TaskSpec{}).with("for_each").
-			designed("on", "params", "heartbeat", "runs_on", "shard", "prevent_destroy")
+			designed("on", "params", "runs_on", "shard", "prevent_destroy")
 	scheduleWords = wordsOf("a schedule block", ax.ScheduleSpec{}).
 			designed("cron6", "quartz", "gap", "fold", "calendar", "on_excluded", "spread", "jitter", "until")
 	pluginWords   = wordsOf("a plugin block", ax.PluginSpec{})
@@ -42,9 +42,9 @@ var (
 	classWords    = wordsOf("an error_class block", ax.ErrorClassSpec{})
 	defaultsWords = words{
 		place:      "a defaults block",
-		attributes: []string{"timezone", "owner", "labels", "timeout", "kill_after", "start_within", "concurrency", "overlap", "pool", "idempotent", "freeze_after"},
+		attributes: []string{"timezone", "owner", "labels", "timeout", "kill_after", "start_within", "concurrency", "overlap", "heartbeat", "pool", "idempotent", "freeze_after"},
 		blocks:     []string{"retry", "misfire"},
-		unbuilt:    []string{"runs_on", "heartbeat"},
+		unbuilt:    []string{"runs_on"},
 	}
 )
 

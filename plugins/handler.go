@@ -18,8 +18,9 @@ type Handler interface {
 	Schema() Schema
 	// Run does one attempt and returns when its work, with every process and
 	// goroutine it began, is over. ctx ends at the attempt's timeout
-	// (ErrTimeout), when it is cancelled (ErrCancelled) and when the host is
-	// gone (ErrHostGone); context.Cause tells which. A nil error is success;
+	// (ErrTimeout), when it is cancelled (ErrCancelled), when it gives no sign of
+	// life for its task's heartbeat (ErrSilent) and when the host is gone
+	// (ErrHostGone); context.Cause tells which. A nil error is success;
 	// Classify tells what class any other error has. Outputs may come with
 	// an error.
 	Run(ctx context.Context, job Job) (Outputs, error)
@@ -48,7 +49,33 @@ type Job struct {
 	// it was killed, and what that is. The attempt keeps its place until Run
 	// returns, which must not be before it is gone.
 	Unkillable func(what string)
+	Live
 }
+
+// Live is what a running attempt and people tell one another.
+type Live struct {
+	// Progress tells people how far the attempt is: a number from 0 to 100, or
+	// less than 0 for none, and one line of text, at most MaxProgressBytes. It
+	// may be called as often as is easy: they see one a second.
+	Progress func(percent float64, text string)
+	// Heartbeat is a sign of life, for a task with a heartbeat whose attempts
+	// neither print nor tell their progress for longer than that.
+	Heartbeat func()
+	// OnSignal says what to do when a person pauses the attempt and lets it go
+	// on; f is called by another goroutine, once at a time, and returns when that
+	// is so. Without it the attempt refuses to be paused. While it is paused its
+	// timeout and its heartbeat stand still.
+	OnSignal func(f func(Signal) error)
+}
+
+// Signal is what a person asks of a running attempt, other than to end.
+type Signal string
+
+// The signals.
+const (
+	Pause  Signal = "pause"
+	Resume Signal = "resume"
+)
 
 // Output is where what an attempt says is kept. Any bytes may be written;
 // the attempt's log keeps the first and the last of them up to a cap, and what
@@ -75,6 +102,8 @@ const OutputsDropped = "ax_dropped"
 const (
 	MaxOutputsBytes = 64 << 10
 	MaxErrorBytes   = 4 << 10
+	// MaxProgressBytes bounds a progress text.
+	MaxProgressBytes = 200
 )
 
 // Causes of the end of a handler's context.
@@ -82,6 +111,7 @@ var (
 	ErrTimeout   = errors.New("timed out")
 	ErrCancelled = errors.New("cancelled")
 	ErrHostGone  = errors.New("axd is gone")
+	ErrSilent    = errors.New("no sign of life")
 )
 
 // Class is what kind of failure an error is, in the words of the language's

@@ -221,6 +221,8 @@ func (x *executors) tell(r ax.Report) {
 	}
 }
 
+func (x *executors) Signal([]ax.SignalOrder) {}
+
 func (x *executors) Cancel(orders []ax.CancelOrder) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -135,6 +135,20 @@ func (f *faults) Cancels(ctx context.Context, host string) ([]ax.CancelIntent, e
 	return faulty(f, "Cancels", func() ([]ax.CancelIntent, error) { return f.Store.Cancels(ctx, host) })
 }
 
+func (f *faults) SignalStates(ctx context.Context, host string) ([]ax.SignalState, error) {
+	return faulty(f, "SignalStates", func() ([]ax.SignalState, error) { return f.Store.SignalStates(ctx, host) })
+}
+
+func (f *faults) Signalled(ctx context.Context, as []ax.SignalAnswer) error {
+	_, err := faulty(f, "Signalled", func() (struct{}, error) { return struct{}{}, f.Store.Signalled(ctx, as) })
+	return err
+}
+
+func (f *faults) Progressed(ctx context.Context, ps []ax.Progress) error {
+	_, err := faulty(f, "Progressed", func() (struct{}, error) { return struct{}{}, f.Store.Progressed(ctx, ps) })
+	return err
+}
+
 func (f *faults) Changed(ctx context.Context) (bool, error) {
 	return faulty(f, "Changed", func() (bool, error) { return f.Store.Changed(ctx) })
 }

@@ -205,6 +205,25 @@ type patientCancels struct {
 	*outage
 }
 
+func (p patientCancels) SignalStates(ctx context.Context, host string) ([]ax.SignalState, error) {
+	return retry(ctx, p.outage, "read signals", func() ([]ax.SignalState, error) { return p.CancelIntents.SignalStates(ctx, host) })
+}
+
+// Signalled may be repeated: an answer that is written is no news.
+func (p patientCancels) Signalled(ctx context.Context, as []ax.SignalAnswer) error {
+	_, err := retry(ctx, p.outage, "write answers to signals", func() (struct{}, error) {
+		return struct{}{}, p.CancelIntents.Signalled(ctx, as)
+	})
+	return err
+}
+
+// Progressed is not repeated: newer progress follows.
+func (p patientCancels) Progressed(ctx context.Context, ps []ax.Progress) error {
+	err := p.CancelIntents.Progressed(ctx, ps)
+	p.note("write progress", err)
+	return err
+}
+
 func (p patientCancels) Cancels(ctx context.Context, host string) ([]ax.CancelIntent, error) {
 	return retry(ctx, p.outage, "read cancels", func() ([]ax.CancelIntent, error) { return p.CancelIntents.Cancels(ctx, host) })
 }

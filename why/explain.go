@@ -138,6 +138,13 @@ func (e *explainer) work(in ax.InstanceRow, life string) {
 			Text:   fmt.Sprintf("Instance %d is being stopped: %s.", in.ID, ax.CancelDetail(in.CancelBy)),
 			Remedy: fmt.Sprintf("wait for its processes to end (kill_after); axctl instance %d shows it", in.ID),
 		})
+	case in.PausedMs != 0:
+		e.no(question, life, Answer{
+			Code: Paused,
+			Text: fmt.Sprintf("Instance %d stands still: %s paused it at %s, %s ago; it holds its place, and its timeout stands still too.",
+				in.ID, in.PausedBy, e.at(in.PausedMs), ax.Duration(e.NowMs-in.PausedMs).Rough()),
+			Remedy: fmt.Sprintf("axctl signal %d resume lets it go on; axctl cancel %d ends it", in.ID, in.ID),
+		})
 	case in.StartedMs == 0 && e.NowMs-in.HandedMs > lateMs:
 		e.no(question, life, Answer{
 			Code:   Handed,

@@ -47,6 +47,7 @@ const (
 	Place        Code = "place"          // every place of its pool may be taken
 	Starting     Code = "starting"       // nothing keeps it: axd is about to hand it over
 	Running      Code = "running"        // its handler works
+	Paused       Code = "paused"         // its attempt was paused, and holds its place
 	Handed       Code = "handed"         // given to an executor that has not begun
 	Stopping     Code = "stopping"       // a cancel was asked for
 	Orphaned     Code = "axd_of_it_gone" // the axd that it was handed to does not run
@@ -83,7 +84,7 @@ const (
 var Codes = []Code{
 	Deleted, Unreadable, NoSchedule, Disabled, Held, Exhausted,
 	NextDiffers, DaemonDown, DaemonApart, NoHandler, NoPool, PluginDown, BodyRefused, ClockDoubted, Unclaimed, Comes,
-	BackOff, Turn, Unstopped, Unkillable, Place, Starting, Running, Handed,
+	BackOff, Turn, Unstopped, Unkillable, Place, Starting, Running, Paused, Handed,
 	Stopping, Orphaned, BeforeBirth, DeletedThen, DisabledThen, NotASlot,
 	BeforeFrom, ClockSkips, ClockRepeats, OtherVersion, HeldThen, Misfired,
 	NoRecord, Forgotten, Succeeded, SucceededLate, Failed, TimedOut, Lost,

@@ -197,6 +197,18 @@ var nowCauses = []cause{
 		"The slot of Mon 2026-11-30 12:00 +00:00 is due for 40 s and axd has not claimed it yet.",
 	},
 	{
+		"stands still", func(w *world) {
+			w.apply(task())
+			w.fire("2026-11-30T12:00:00Z")
+			w.started(1)
+			w.at("2026-11-30T12:10:00Z")
+			w.check(w.store.Signal(w.t.Context(), ax.SignalRequest{InstanceID: 1, Signal: ax.SignalPause, NowMs: w.nowMs, Who: "bob"}))
+			w.check(w.store.Signalled(w.t.Context(), []ax.SignalAnswer{{InstanceID: 1, Attempt: 1, Signal: ax.SignalPause, AtMs: w.nowMs, NowMs: w.nowMs}}))
+			w.at("2026-11-30T12:30:00Z")
+		}, "", why.Paused,
+		"Instance 1 stands still: bob paused it at Mon 2026-11-30 12:10 +00:00, 20 min ago; it holds its place, and its timeout stands still too.",
+	},
+	{
 		"runs", func(w *world) {
 			w.apply(task())
 			w.fire("2026-11-30T12:00:00Z")

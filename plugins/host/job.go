@@ -317,7 +317,7 @@ func wireJob(j *ax.Job) *pb.Job {
 		BatchNo: j.BatchNo, Hash: j.Hash(), Instance: j.InstanceID, Attempt: int32(j.Attempt),
 		Stack: j.Stack, Task: j.Task, Handler: j.Handler, Body: j.Body,
 		DueMs: j.DueMs, Timezone: j.Timezone, TimeoutMs: int64(j.Timeout), KillAfterMs: int64(j.KillAfter),
-		IdempotencyKey: j.IdempotencyKey, UtcOffsetS: int32(j.UTCOffset),
+		HeartbeatMs: int64(j.Heartbeat), IdempotencyKey: j.IdempotencyKey, UtcOffsetS: int32(j.UTCOffset),
 	}
 }
 

@@ -51,6 +51,7 @@ type link struct {
 type message struct {
 	jobs      []*pb.Job // that it has already
 	cancels   []*pb.Cancel
+	signals   []*pb.Signal
 	acks      []string
 	credit    uint64
 	drain     bool
@@ -335,6 +336,7 @@ func (l *link) receive(s grpc.BidiStreamingClient[pb.Down, pb.Up]) error {
 			return err
 		}
 		l.x.host.printed(l, up.Chunks)
+		l.x.host.said(l.x, up)
 		l.x.host.reported(l, up.Reports)
 		if up.Inventory != nil {
 			l.x.host.compare(l, up.Inventory)
@@ -406,7 +408,7 @@ func (l *link) take() *pb.Down {
 	defer h.mu.Unlock()
 	d := l.down
 	l.down = message{}
-	m := &pb.Down{Jobs: d.jobs, Cancels: d.cancels, Acks: d.acks, Credit: d.credit, Drain: d.drain, Inventory: d.inventory}
+	m := &pb.Down{Jobs: d.jobs, Cancels: d.cancels, Signals: d.signals, Acks: d.acks, Credit: d.credit, Drain: d.drain, Inventory: d.inventory}
 	if x.current == l {
 		n, size := 0, 0
 		for n < len(x.jobs) && len(m.Jobs) < maxJobs && size < maxJobBytes {
@@ -427,7 +429,7 @@ func (l *link) take() *pb.Down {
 	if d.inventory {
 		l.asking()
 	}
-	if len(m.Jobs)+len(m.Cancels)+len(m.Acks) == 0 && m.Credit == 0 && !m.Drain && !m.Inventory {
+	if len(m.Jobs)+len(m.Cancels)+len(m.Signals)+len(m.Acks) == 0 && m.Credit == 0 && !m.Drain && !m.Inventory {
 		return nil
 	}
 	h.metrics.jobs.WithLabelValues(x.cmd.Name).Add(float64(len(m.Jobs)))

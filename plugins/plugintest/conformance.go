@@ -42,6 +42,8 @@ func Run(t *testing.T, s Subject) {
 		{"cancel", cancel, s.Endless},
 		{"timeout", timeout, s.Endless},
 		{"timeout ordered by the host", orderedTimeout, s.Endless},
+		{"signals", signals, s.Endless},
+		{"heartbeat", heartbeat, s.Endless},
 		{"a new session", newSession, s.Endless},
 		{"axd gone", hostGone, s.Endless},
 	}
@@ -248,6 +250,56 @@ func orderedTimeout(t *testing.T, s Subject, e *Executor) {
 	begin(s, e, j)
 	e.Send(&pb.Down{Cancels: []*pb.Cancel{{BatchNo: j.BatchNo, Class: "timeout", Detail: "too late"}}})
 	if res := e.End(j.BatchNo); res.Status != "timeout" || res.Class != "timeout" || res.Error != "too late" {
+		t.Errorf("got %+v", res)
+	}
+}
+
+// signals: an attempt either does as it is told, or says why not; both ways it
+// can be cancelled after it, and unknown signals and attempts disturb nothing.
+func signals(t *testing.T, s Subject, e *Executor) {
+	j := e.Job(name(s), s.Endless)
+	begin(s, e, j)
+	e.Send(&pb.Down{Signals: []*pb.Signal{{BatchNo: "unknown", Signal: "pause"}}})
+	if a := e.Signal(j.BatchNo, "dance"); a.Refused == "" {
+		t.Errorf("an unknown signal: %v", a)
+	}
+	pause := e.Signal(j.BatchNo, "pause")
+	if pause.Signal != "pause" || pause.AtMs == 0 {
+		t.Errorf("a pause: %v", pause)
+	}
+	if again := e.Signal(j.BatchNo, "pause"); again.Refused != pause.Refused || pause.Refused == "" && again.AtMs != pause.AtMs {
+		t.Errorf("a second pause: %v, after %v", again, pause)
+	}
+	if pause.Refused == "" {
+		e.Reconnect()
+		e.UntilLive("the pause told again", j.BatchNo, func(l Live) bool {
+			last := l.Answers[len(l.Answers)-1]
+			return len(l.Answers) >= 4 && last.Signal == "pause" && last.AtMs == pause.AtMs
+		})
+		if a := e.Signal(j.BatchNo, "resume"); a.Refused != "" {
+			t.Errorf("to go on: %v", a)
+		}
+		e.Signal(j.BatchNo, "pause") // what is paused can be cancelled
+	}
+	e.Send(&pb.Down{Cancels: []*pb.Cancel{{BatchNo: j.BatchNo, Class: "cancelled"}}})
+	if res := e.End(j.BatchNo); res.Status != "cancelled" {
+		t.Errorf("got %+v", res)
+	}
+}
+
+// heartbeat: without a sign of life an attempt is lost and gone; a pause is no
+// silence.
+func heartbeat(t *testing.T, s Subject, e *Executor) {
+	j := e.Job(name(s), s.Endless)
+	j.HeartbeatMs = 300
+	begin(s, e, j)
+	if e.Signal(j.BatchNo, "pause").Refused == "" {
+		if a := e.Signal(j.BatchNo, "resume"); a.Refused != "" {
+			t.Errorf("to go on: %v", a)
+		}
+	}
+	res := e.End(j.BatchNo)
+	if res.Status != "failed" || res.Class != "lost" || res.Error != "no sign of life for 300ms (heartbeat)" {
 		t.Errorf("got %+v", res)
 	}
 }

@@ -35,6 +35,7 @@ type Executor struct {
 	end     context.CancelFunc
 	jobs    int
 	told    map[string][]*pb.Report
+	live    map[string]*Live
 	printed map[string]*printed
 	changed chan struct{} // closed, and made anew, when something came
 	broken  error
@@ -81,7 +82,7 @@ func Start(t testing.TB, opts sdk.Options) *Executor {
 	}
 	e := &Executor{
 		t: t, name: rand.Text()[:8], server: server, client: pb.NewExecutorClient(conn), changed: make(chan struct{}),
-		told: map[string][]*pb.Report{}, printed: map[string]*printed{},
+		told: map[string][]*pb.Report{}, live: map[string]*Live{}, printed: map[string]*printed{},
 	}
 	t.Cleanup(func() {
 		e.Stop()
@@ -155,6 +156,14 @@ func (e *Executor) receive(s grpc.BidiStreamingClient[pb.Down, pb.Up]) {
 			credit += c.Cost()
 			e.take(c)
 		}
+		for _, p := range up.GetProgress() {
+			l := e.liveOf(p.BatchNo)
+			l.Progress = append(l.Progress, p)
+		}
+		for _, a := range up.GetAnswers() {
+			l := e.liveOf(a.BatchNo)
+			l.Answers = append(l.Answers, a)
+		}
 		for _, r := range up.GetReports() {
 			e.told[r.BatchNo] = append(e.told[r.BatchNo], r)
 		}
@@ -186,6 +195,47 @@ func (e *Executor) take(c *pb.Chunk) {
 	default:
 		p.notes = append(p.notes, string(c.Data))
 	}
+}
+
+// Live is what an attempt said beside its reports.
+type Live struct {
+	Progress []*pb.Progress
+	Answers  []*pb.SignalAnswer // to signals
+}
+
+// liveOf is called with mu held.
+func (e *Executor) liveOf(batchNo string) *Live {
+	if e.live[batchNo] == nil {
+		e.live[batchNo] = &Live{}
+	}
+	return e.live[batchNo]
+}
+
+// UntilLive waits for a condition on what an attempt said beside its reports.
+func (e *Executor) UntilLive(what, batchNo string, cond func(Live) bool) {
+	e.t.Helper()
+	e.Until(what, func([]*pb.Report, Result) bool {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return cond(*e.liveOf(batchNo))
+	}, batchNo)
+}
+
+// Signal sends a signal to an attempt, and returns its answer.
+func (e *Executor) Signal(batchNo, signal string) *pb.SignalAnswer {
+	e.t.Helper()
+	e.mu.Lock()
+	before := len(e.liveOf(batchNo).Answers)
+	e.mu.Unlock()
+	e.Send(&pb.Down{Signals: []*pb.Signal{{BatchNo: batchNo, Signal: signal}}})
+	var answer *pb.SignalAnswer
+	e.UntilLive("the answer to "+signal, batchNo, func(l Live) bool {
+		if len(l.Answers) > before {
+			answer = l.Answers[before]
+		}
+		return answer != nil
+	})
+	return answer
 }
 
 // Job returns a job for the handler that differs from all before.

@@ -19,7 +19,7 @@
 //	D hello                     secret, host, window; else nothing is served
 //	U inventory                 every attempt the executor still knows
 //	U reports                   all that were not acknowledged
-//	D jobs, cancels, acks, credit, drain     U reports, chunks
+//	D jobs, cancels, signals, acks, credit, drain     U reports, chunks, progress, answers
 //
 // A job may be sent again at any time: the executor knows it by batch_no and
 // hash, never starts it twice and tells again what it told before. It forgets
@@ -324,9 +324,10 @@ type Down struct {
 	Hello         *Hello                 `protobuf:"bytes,1,opt,name=hello,proto3" json:"hello,omitempty"` // the first message only
 	Jobs          []*Job                 `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	Cancels       []*Cancel              `protobuf:"bytes,3,rep,name=cancels,proto3" json:"cancels,omitempty"`
-	Acks          []string               `protobuf:"bytes,4,rep,name=acks,proto3" json:"acks,omitempty"`            // batch numbers whose end is durable
-	Credit        uint64                 `protobuf:"varint,5,opt,name=credit,proto3" json:"credit,omitempty"`       // output that is in the log, see Hello.window
-	Drain         bool                   `protobuf:"varint,6,opt,name=drain,proto3" json:"drain,omitempty"`         // take no more jobs
+	Acks          []string               `protobuf:"bytes,4,rep,name=acks,proto3" json:"acks,omitempty"`      // batch numbers whose end is durable
+	Credit        uint64                 `protobuf:"varint,5,opt,name=credit,proto3" json:"credit,omitempty"` // output that is in the log, see Hello.window
+	Drain         bool                   `protobuf:"varint,6,opt,name=drain,proto3" json:"drain,omitempty"`   // take no more jobs
+	Signals       []*Signal              `protobuf:"bytes,8,rep,name=signals,proto3" json:"signals,omitempty"`
 	Inventory     bool                   `protobuf:"varint,7,opt,name=inventory,proto3" json:"inventory,omitempty"` // asks for one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -402,6 +403,13 @@ func (x *Down) GetDrain() bool {
 		return x.Drain
 	}
 	return false
+}
+
+func (x *Down) GetSignals() []*Signal {
+	if x != nil {
+		return x.Signals
+	}
+	return nil
 }
 
 func (x *Down) GetInventory() bool {
@@ -521,7 +529,8 @@ type Job struct {
 	TimeoutMs      int64                  `protobuf:"varint,11,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"` // 0: none
 	KillAfterMs    int64                  `protobuf:"varint,12,opt,name=kill_after_ms,json=killAfterMs,proto3" json:"kill_after_ms,omitempty"`
 	IdempotencyKey string                 `protobuf:"bytes,13,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
-	UtcOffsetS     int32                  `protobuf:"varint,14,opt,name=utc_offset_s,json=utcOffsetS,proto3" json:"utc_offset_s,omitempty"` // of timezone at due_ms, east
+	UtcOffsetS     int32                  `protobuf:"varint,14,opt,name=utc_offset_s,json=utcOffsetS,proto3" json:"utc_offset_s,omitempty"`  // of timezone at due_ms, east
+	HeartbeatMs    int64                  `protobuf:"varint,15,opt,name=heartbeat_ms,json=heartbeatMs,proto3" json:"heartbeat_ms,omitempty"` // without a sign of life (output, progress, the
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -654,6 +663,13 @@ func (x *Job) GetUtcOffsetS() int32 {
 	return 0
 }
 
+func (x *Job) GetHeartbeatMs() int64 {
+	if x != nil {
+		return x.HeartbeatMs
+	}
+	return 0
+}
+
 type Cancel struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	BatchNo       string                 `protobuf:"bytes,1,opt,name=batch_no,json=batchNo,proto3" json:"batch_no,omitempty"`
@@ -714,18 +730,74 @@ func (x *Cancel) GetDetail() string {
 	return ""
 }
 
-type Up struct {
+// To pause an attempt lets its timeout stand still.
+type Signal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Inventory     *Inventory             `protobuf:"bytes,1,opt,name=inventory,proto3" json:"inventory,omitempty"` // the first message, and when it is asked for
-	Reports       []*Report              `protobuf:"bytes,2,rep,name=reports,proto3" json:"reports,omitempty"`
-	Chunks        []*Chunk               `protobuf:"bytes,3,rep,name=chunks,proto3" json:"chunks,omitempty"`
+	BatchNo       string                 `protobuf:"bytes,1,opt,name=batch_no,json=batchNo,proto3" json:"batch_no,omitempty"`
+	Signal        string                 `protobuf:"bytes,2,opt,name=signal,proto3" json:"signal,omitempty"` // pause, resume
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Signal) Reset() {
+	*x = Signal{}
+	mi := &file_ax_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Signal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Signal) ProtoMessage() {}
+
+func (x *Signal) ProtoReflect() protoreflect.Message {
+	mi := &file_ax_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Signal.ProtoReflect.Descriptor instead.
+func (*Signal) Descriptor() ([]byte, []int) {
+	return file_ax_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Signal) GetBatchNo() string {
+	if x != nil {
+		return x.BatchNo
+	}
+	return ""
+}
+
+func (x *Signal) GetSignal() string {
+	if x != nil {
+		return x.Signal
+	}
+	return ""
+}
+
+type Up struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Inventory *Inventory             `protobuf:"bytes,1,opt,name=inventory,proto3" json:"inventory,omitempty"` // the first message, and when it is asked for
+	Reports   []*Report              `protobuf:"bytes,2,rep,name=reports,proto3" json:"reports,omitempty"`
+	Chunks    []*Chunk               `protobuf:"bytes,3,rep,name=chunks,proto3" json:"chunks,omitempty"`
+	// At most one a second and attempt, the newest; lost where it cannot be sent.
+	Progress      []*Progress     `protobuf:"bytes,4,rep,name=progress,proto3" json:"progress,omitempty"`
+	Answers       []*SignalAnswer `protobuf:"bytes,5,rep,name=answers,proto3" json:"answers,omitempty"` // a new session is told of those that are paused
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Up) Reset() {
 	*x = Up{}
-	mi := &file_ax_proto_msgTypes[7]
+	mi := &file_ax_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +809,7 @@ func (x *Up) String() string {
 func (*Up) ProtoMessage() {}
 
 func (x *Up) ProtoReflect() protoreflect.Message {
-	mi := &file_ax_proto_msgTypes[7]
+	mi := &file_ax_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +822,7 @@ func (x *Up) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Up.ProtoReflect.Descriptor instead.
 func (*Up) Descriptor() ([]byte, []int) {
-	return file_ax_proto_rawDescGZIP(), []int{7}
+	return file_ax_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Up) GetInventory() *Inventory {
@@ -774,6 +846,156 @@ func (x *Up) GetChunks() []*Chunk {
 	return nil
 }
 
+func (x *Up) GetProgress() []*Progress {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
+}
+
+func (x *Up) GetAnswers() []*SignalAnswer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+type Progress struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	BatchNo       string                 `protobuf:"bytes,1,opt,name=batch_no,json=batchNo,proto3" json:"batch_no,omitempty"`
+	AtMs          int64                  `protobuf:"varint,2,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	Percent       *float64               `protobuf:"fixed64,3,opt,name=percent,proto3,oneof" json:"percent,omitempty"` // 0 to 100
+	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`               // one line, at most 200 bytes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Progress) Reset() {
+	*x = Progress{}
+	mi := &file_ax_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Progress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Progress) ProtoMessage() {}
+
+func (x *Progress) ProtoReflect() protoreflect.Message {
+	mi := &file_ax_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Progress.ProtoReflect.Descriptor instead.
+func (*Progress) Descriptor() ([]byte, []int) {
+	return file_ax_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Progress) GetBatchNo() string {
+	if x != nil {
+		return x.BatchNo
+	}
+	return ""
+}
+
+func (x *Progress) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+func (x *Progress) GetPercent() float64 {
+	if x != nil && x.Percent != nil {
+		return *x.Percent
+	}
+	return 0
+}
+
+func (x *Progress) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type SignalAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	BatchNo       string                 `protobuf:"bytes,1,opt,name=batch_no,json=batchNo,proto3" json:"batch_no,omitempty"`
+	Signal        string                 `protobuf:"bytes,2,opt,name=signal,proto3" json:"signal,omitempty"`
+	AtMs          int64                  `protobuf:"varint,3,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	Refused       string                 `protobuf:"bytes,4,opt,name=refused,proto3" json:"refused,omitempty"` // why it was not done; empty: the attempt is so now
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignalAnswer) Reset() {
+	*x = SignalAnswer{}
+	mi := &file_ax_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignalAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignalAnswer) ProtoMessage() {}
+
+func (x *SignalAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_ax_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignalAnswer.ProtoReflect.Descriptor instead.
+func (*SignalAnswer) Descriptor() ([]byte, []int) {
+	return file_ax_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *SignalAnswer) GetBatchNo() string {
+	if x != nil {
+		return x.BatchNo
+	}
+	return ""
+}
+
+func (x *SignalAnswer) GetSignal() string {
+	if x != nil {
+		return x.Signal
+	}
+	return ""
+}
+
+func (x *SignalAnswer) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+func (x *SignalAnswer) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
 type Inventory struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Running       []string               `protobuf:"bytes,1,rep,name=running,proto3" json:"running,omitempty"`
@@ -784,7 +1006,7 @@ type Inventory struct {
 
 func (x *Inventory) Reset() {
 	*x = Inventory{}
-	mi := &file_ax_proto_msgTypes[8]
+	mi := &file_ax_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -796,7 +1018,7 @@ func (x *Inventory) String() string {
 func (*Inventory) ProtoMessage() {}
 
 func (x *Inventory) ProtoReflect() protoreflect.Message {
-	mi := &file_ax_proto_msgTypes[8]
+	mi := &file_ax_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -809,7 +1031,7 @@ func (x *Inventory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inventory.ProtoReflect.Descriptor instead.
 func (*Inventory) Descriptor() ([]byte, []int) {
-	return file_ax_proto_rawDescGZIP(), []int{8}
+	return file_ax_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Inventory) GetRunning() []string {
@@ -847,7 +1069,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_ax_proto_msgTypes[9]
+	mi := &file_ax_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -859,7 +1081,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_ax_proto_msgTypes[9]
+	mi := &file_ax_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -872,7 +1094,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_ax_proto_rawDescGZIP(), []int{9}
+	return file_ax_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Report) GetBatchNo() string {
@@ -982,7 +1204,7 @@ type Chunk struct {
 
 func (x *Chunk) Reset() {
 	*x = Chunk{}
-	mi := &file_ax_proto_msgTypes[10]
+	mi := &file_ax_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -994,7 +1216,7 @@ func (x *Chunk) String() string {
 func (*Chunk) ProtoMessage() {}
 
 func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_ax_proto_msgTypes[10]
+	mi := &file_ax_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1007,7 +1229,7 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
 func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_ax_proto_rawDescGZIP(), []int{10}
+	return file_ax_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Chunk) GetBatchNo() string {
@@ -1079,14 +1301,15 @@ const file_ax_proto_rawDesc = "" +
 	"\bhandlers\x18\x04 \x03(\v2\x15.ax.plugin.v1.HandlerR\bhandlers\"5\n" +
 	"\aHandler\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06schema\x18\x02 \x01(\fR\x06schema\"\xe8\x01\n" +
+	"\x06schema\x18\x02 \x01(\fR\x06schema\"\x98\x02\n" +
 	"\x04Down\x12)\n" +
 	"\x05hello\x18\x01 \x01(\v2\x13.ax.plugin.v1.HelloR\x05hello\x12%\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x11.ax.plugin.v1.JobR\x04jobs\x12.\n" +
 	"\acancels\x18\x03 \x03(\v2\x14.ax.plugin.v1.CancelR\acancels\x12\x12\n" +
 	"\x04acks\x18\x04 \x03(\tR\x04acks\x12\x16\n" +
 	"\x06credit\x18\x05 \x01(\x04R\x06credit\x12\x14\n" +
-	"\x05drain\x18\x06 \x01(\bR\x05drain\x12\x1c\n" +
+	"\x05drain\x18\x06 \x01(\bR\x05drain\x12.\n" +
+	"\asignals\x18\b \x03(\v2\x14.ax.plugin.v1.SignalR\asignals\x12\x1c\n" +
 	"\tinventory\x18\a \x01(\bR\tinventory\"\xb4\x01\n" +
 	"\x05Hello\x12\x16\n" +
 	"\x06secret\x18\x01 \x01(\tR\x06secret\x12\x12\n" +
@@ -1095,7 +1318,7 @@ const file_ax_proto_rawDesc = "" +
 	"\x06window\x18\x04 \x01(\x04R\x06window\x12\x14\n" +
 	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\x12\x19\n" +
 	"\bgrace_ms\x18\x06 \x01(\x03R\agraceMs\x12\"\n" +
-	"\ridle_grace_ms\x18\a \x01(\x03R\vidleGraceMs\"\x83\x03\n" +
+	"\ridle_grace_ms\x18\a \x01(\x03R\vidleGraceMs\"\xa6\x03\n" +
 	"\x03Job\x12\x19\n" +
 	"\bbatch_no\x18\x01 \x01(\tR\abatchNo\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x1a\n" +
@@ -1113,15 +1336,33 @@ const file_ax_proto_rawDesc = "" +
 	"\rkill_after_ms\x18\f \x01(\x03R\vkillAfterMs\x12'\n" +
 	"\x0fidempotency_key\x18\r \x01(\tR\x0eidempotencyKey\x12 \n" +
 	"\futc_offset_s\x18\x0e \x01(\x05R\n" +
-	"utcOffsetS\"Q\n" +
+	"utcOffsetS\x12!\n" +
+	"\fheartbeat_ms\x18\x0f \x01(\x03R\vheartbeatMs\"Q\n" +
 	"\x06Cancel\x12\x19\n" +
 	"\bbatch_no\x18\x01 \x01(\tR\abatchNo\x12\x14\n" +
 	"\x05class\x18\x02 \x01(\tR\x05class\x12\x16\n" +
-	"\x06detail\x18\x03 \x01(\tR\x06detail\"\x98\x01\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\";\n" +
+	"\x06Signal\x12\x19\n" +
+	"\bbatch_no\x18\x01 \x01(\tR\abatchNo\x12\x16\n" +
+	"\x06signal\x18\x02 \x01(\tR\x06signal\"\x82\x02\n" +
 	"\x02Up\x125\n" +
 	"\tinventory\x18\x01 \x01(\v2\x17.ax.plugin.v1.InventoryR\tinventory\x12.\n" +
 	"\areports\x18\x02 \x03(\v2\x14.ax.plugin.v1.ReportR\areports\x12+\n" +
-	"\x06chunks\x18\x03 \x03(\v2\x13.ax.plugin.v1.ChunkR\x06chunks\";\n" +
+	"\x06chunks\x18\x03 \x03(\v2\x13.ax.plugin.v1.ChunkR\x06chunks\x122\n" +
+	"\bprogress\x18\x04 \x03(\v2\x16.ax.plugin.v1.ProgressR\bprogress\x124\n" +
+	"\aanswers\x18\x05 \x03(\v2\x1a.ax.plugin.v1.SignalAnswerR\aanswers\"y\n" +
+	"\bProgress\x12\x19\n" +
+	"\bbatch_no\x18\x01 \x01(\tR\abatchNo\x12\x13\n" +
+	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\x12\x1d\n" +
+	"\apercent\x18\x03 \x01(\x01H\x00R\apercent\x88\x01\x01\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04textB\n" +
+	"\n" +
+	"\b_percent\"p\n" +
+	"\fSignalAnswer\x12\x19\n" +
+	"\bbatch_no\x18\x01 \x01(\tR\abatchNo\x12\x16\n" +
+	"\x06signal\x18\x02 \x01(\tR\x06signal\x12\x13\n" +
+	"\x05at_ms\x18\x03 \x01(\x03R\x04atMs\x12\x18\n" +
+	"\arefused\x18\x04 \x01(\tR\arefused\";\n" +
 	"\tInventory\x12\x18\n" +
 	"\arunning\x18\x01 \x03(\tR\arunning\x12\x14\n" +
 	"\x05ended\x18\x02 \x03(\tR\x05ended\"\x8a\x03\n" +
@@ -1182,7 +1423,7 @@ func file_ax_proto_rawDescGZIP() []byte {
 }
 
 var file_ax_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_ax_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_ax_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_ax_proto_goTypes = []any{
 	(Kind)(0),                // 0: ax.plugin.v1.Kind
 	(Stream)(0),              // 1: ax.plugin.v1.Stream
@@ -1193,30 +1434,36 @@ var file_ax_proto_goTypes = []any{
 	(*Hello)(nil),            // 6: ax.plugin.v1.Hello
 	(*Job)(nil),              // 7: ax.plugin.v1.Job
 	(*Cancel)(nil),           // 8: ax.plugin.v1.Cancel
-	(*Up)(nil),               // 9: ax.plugin.v1.Up
-	(*Inventory)(nil),        // 10: ax.plugin.v1.Inventory
-	(*Report)(nil),           // 11: ax.plugin.v1.Report
-	(*Chunk)(nil),            // 12: ax.plugin.v1.Chunk
+	(*Signal)(nil),           // 9: ax.plugin.v1.Signal
+	(*Up)(nil),               // 10: ax.plugin.v1.Up
+	(*Progress)(nil),         // 11: ax.plugin.v1.Progress
+	(*SignalAnswer)(nil),     // 12: ax.plugin.v1.SignalAnswer
+	(*Inventory)(nil),        // 13: ax.plugin.v1.Inventory
+	(*Report)(nil),           // 14: ax.plugin.v1.Report
+	(*Chunk)(nil),            // 15: ax.plugin.v1.Chunk
 }
 var file_ax_proto_depIdxs = []int32{
 	4,  // 0: ax.plugin.v1.DescribeResponse.handlers:type_name -> ax.plugin.v1.Handler
 	6,  // 1: ax.plugin.v1.Down.hello:type_name -> ax.plugin.v1.Hello
 	7,  // 2: ax.plugin.v1.Down.jobs:type_name -> ax.plugin.v1.Job
 	8,  // 3: ax.plugin.v1.Down.cancels:type_name -> ax.plugin.v1.Cancel
-	10, // 4: ax.plugin.v1.Up.inventory:type_name -> ax.plugin.v1.Inventory
-	11, // 5: ax.plugin.v1.Up.reports:type_name -> ax.plugin.v1.Report
-	12, // 6: ax.plugin.v1.Up.chunks:type_name -> ax.plugin.v1.Chunk
-	0,  // 7: ax.plugin.v1.Report.kind:type_name -> ax.plugin.v1.Kind
-	1,  // 8: ax.plugin.v1.Chunk.stream:type_name -> ax.plugin.v1.Stream
-	2,  // 9: ax.plugin.v1.Executor.Describe:input_type -> ax.plugin.v1.DescribeRequest
-	5,  // 10: ax.plugin.v1.Executor.Session:input_type -> ax.plugin.v1.Down
-	3,  // 11: ax.plugin.v1.Executor.Describe:output_type -> ax.plugin.v1.DescribeResponse
-	9,  // 12: ax.plugin.v1.Executor.Session:output_type -> ax.plugin.v1.Up
-	11, // [11:13] is the sub-list for method output_type
-	9,  // [9:11] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	9,  // 4: ax.plugin.v1.Down.signals:type_name -> ax.plugin.v1.Signal
+	13, // 5: ax.plugin.v1.Up.inventory:type_name -> ax.plugin.v1.Inventory
+	14, // 6: ax.plugin.v1.Up.reports:type_name -> ax.plugin.v1.Report
+	15, // 7: ax.plugin.v1.Up.chunks:type_name -> ax.plugin.v1.Chunk
+	11, // 8: ax.plugin.v1.Up.progress:type_name -> ax.plugin.v1.Progress
+	12, // 9: ax.plugin.v1.Up.answers:type_name -> ax.plugin.v1.SignalAnswer
+	0,  // 10: ax.plugin.v1.Report.kind:type_name -> ax.plugin.v1.Kind
+	1,  // 11: ax.plugin.v1.Chunk.stream:type_name -> ax.plugin.v1.Stream
+	2,  // 12: ax.plugin.v1.Executor.Describe:input_type -> ax.plugin.v1.DescribeRequest
+	5,  // 13: ax.plugin.v1.Executor.Session:input_type -> ax.plugin.v1.Down
+	3,  // 14: ax.plugin.v1.Executor.Describe:output_type -> ax.plugin.v1.DescribeResponse
+	10, // 15: ax.plugin.v1.Executor.Session:output_type -> ax.plugin.v1.Up
+	14, // [14:16] is the sub-list for method output_type
+	12, // [12:14] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_ax_proto_init() }
@@ -1224,13 +1471,14 @@ func file_ax_proto_init() {
 	if File_ax_proto != nil {
 		return
 	}
+	file_ax_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_ax_proto_rawDesc), len(file_ax_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   11,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

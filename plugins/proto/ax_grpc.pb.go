@@ -19,7 +19,7 @@
 //	D hello                     secret, host, window; else nothing is served
 //	U inventory                 every attempt the executor still knows
 //	U reports                   all that were not acknowledged
-//	D jobs, cancels, acks, credit, drain     U reports, chunks
+//	D jobs, cancels, signals, acks, credit, drain     U reports, chunks, progress, answers
 //
 // A job may be sent again at any time: the executor knows it by batch_no and
 // hash, never starts it twice and tells again what it told before. It forgets

@@ -28,6 +28,7 @@ type attempt struct {
 	job     *pb.Job
 	handler plugins.Handler
 	out     output
+	live    live
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 
@@ -55,6 +56,13 @@ type result struct {
 
 func (e *Executor) newAttempt(j *pb.Job, h plugins.Handler, now int64) *attempt {
 	a := &attempt{job: j, handler: h, started: now}
+	a.live.begun = time.Now()
+	if j.TimeoutMs > 0 {
+		limit := time.Duration(j.TimeoutMs) * time.Millisecond
+		a.live.limit = newCountdown(limit, func() {
+			e.interrupt(a, ErrTimeout, fmt.Sprintf("timed out after %s", limit))
+		})
+	}
 	a.ctx, a.cancel = context.WithCancelCause(e.ctx)
 	a.out.queue, a.out.job, a.out.now, a.out.ctx = e.queue, j, e.nowMs, a.ctx
 	a.out.head, a.out.tail.max = e.opts.OutputHead, e.opts.OutputTail
@@ -68,12 +76,9 @@ var errGoexit = Permanent(errors.New("handler ended its goroutine"))
 // runtime.Goexit.
 func (e *Executor) run(a *attempt) {
 	defer e.running.Done()
-	if t := a.job.TimeoutMs; t > 0 {
-		limit := time.Duration(t) * time.Millisecond
-		timer := time.AfterFunc(limit, func() {
-			e.interrupt(a, ErrTimeout, fmt.Sprintf("timed out after %s", limit))
-		})
-		defer timer.Stop()
+	defer a.live.limit.stop()
+	if h := a.job.HeartbeatMs; h > 0 {
+		go e.watch(a, time.Duration(h)*time.Millisecond)
 	}
 	var outputs plugins.Outputs
 	err := errGoexit
@@ -106,6 +111,8 @@ func (e *Executor) finish(a *attempt, outputs plugins.Outputs, err error) {
 	a.out.close()
 	e.mu.Lock()
 	a.stopped = e.nowMs()
+	e.queueProgress(a)
+	a.live.news = false
 	if a.ended == 0 {
 		r.ended = a.stopped
 		a.result = r
@@ -127,8 +134,11 @@ func lost(said string) result {
 // handler why.
 func (e *Executor) interrupt(a *attempt, cause error, detail string) {
 	r := result{status: statusCancelled, class: classCancelled}
-	if errors.Is(cause, ErrTimeout) {
+	switch {
+	case errors.Is(cause, ErrTimeout):
 		r = result{status: statusTimeout, class: classTimeout}
+	case errors.Is(cause, ErrSilent):
+		r = result{status: statusFailed, class: classLost}
 	}
 	if detail == "" {
 		detail = cause.Error()
@@ -211,6 +221,15 @@ func (e *Executor) view(a *attempt) plugins.Job {
 			Note:   a.out.note,
 		},
 		Unkillable: func(what string) { e.warn(a, what) },
+		Live: plugins.Live{
+			Progress:  func(percent float64, text string) { e.tellProgress(a, percent, text) },
+			Heartbeat: func() { a.out.signs.Store(true) },
+			OnSignal: func(f func(plugins.Signal) error) {
+				e.mu.Lock()
+				defer e.mu.Unlock()
+				a.live.onSignal = f
+			},
+		},
 	}
 }
 

@@ -57,12 +57,15 @@ type Executor struct {
 	attempts map[string]*attempt
 	changed  []*attempt // have news for the host
 	refusals []*pb.Report
-	draining bool
-	asked    bool          // for an inventory
-	session  chan struct{} // closed when a newer session replaces this one; nil: none
-	hello    *pb.Hello     // of the last session
-	lonely   *time.Timer   // runs while there is none
-	ending   bool          // no session begins any more
+	// progressed and answers wait to be told.
+	progressed []*pb.Progress
+	answers    []*pb.SignalAnswer
+	draining   bool
+	asked      bool          // for an inventory
+	session    chan struct{} // closed when a newer session replaces this one; nil: none
+	hello      *pb.Hello     // of the last session
+	lonely     *time.Timer   // runs while there is none
+	ending     bool          // no session begins any more
 }
 
 // NewExecutor returns an executor that runs nothing yet. It fails when a
@@ -148,6 +151,9 @@ func (e *Executor) take(m *pb.Down) {
 	}
 	for _, c := range m.Cancels {
 		e.cancel(c)
+	}
+	for _, s := range m.Signals {
+		e.signal(s)
 	}
 	if len(m.Acks) > 0 || m.Drain || m.Inventory {
 		e.mu.Lock()

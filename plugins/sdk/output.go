@@ -37,6 +37,8 @@ type output struct {
 	seq    uint64 // of the last chunk
 
 	bytes, dropped atomic.Int64 // written with mu held, read without
+	signs          atomic.Bool  // a sign of life since the last look
+	writing        atomic.Int32 // writes under way, which may wait for the host
 }
 
 // stream is the writer of one of an attempt's streams.
@@ -48,6 +50,9 @@ type stream struct {
 func (s stream) Write(p []byte) (int, error) { return s.out.write(s.id, p) }
 
 func (o *output) write(id pb.Stream, p []byte) (int, error) {
+	o.writing.Add(1)
+	defer o.writing.Add(-1)
+	o.signs.Store(true)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {

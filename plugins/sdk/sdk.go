@@ -12,8 +12,16 @@ import (
 type (
 	// Job is one attempt as its handler sees it.
 	Job = plugins.Job
+	// Signal is what a person asks of a running attempt, see Job.OnSignal.
+	Signal = plugins.Signal
 	// Outputs are named results of an attempt.
 	Outputs = plugins.Outputs
+)
+
+// The signals.
+const (
+	Pause  = plugins.Pause
+	Resume = plugins.Resume
 )
 
 // Causes of the end of a handler's context, found by context.Cause.
@@ -21,6 +29,7 @@ var (
 	ErrTimeout   = plugins.ErrTimeout
 	ErrCancelled = plugins.ErrCancelled
 	ErrHostGone  = plugins.ErrHostGone
+	ErrSilent    = plugins.ErrSilent
 )
 
 // Transient marks err as one that a retry will soon mend. It returns nil for nil.

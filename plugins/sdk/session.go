@@ -84,9 +84,11 @@ func (e *Executor) open(h *pb.Hello) (replaced chan struct{}, inventory *pb.Inve
 	}
 	e.session, e.asked = make(chan struct{}), false
 	e.queue.open(h.Window)
+	e.progressed, e.answers = nil, nil
 	for _, a := range e.attempts {
 		a.said, a.warned = pb.Kind_KIND_UNKNOWN, false
 		e.mark(a)
+		e.tellAgain(a)
 	}
 	e.wake()
 	return e.session, e.inventory(), nil
@@ -173,7 +175,10 @@ func (e *Executor) next(session chan struct{}) *pb.Up {
 	if e.asked && len(e.refusals) == 0 { // so what it does not list was told of
 		up.Inventory, e.asked = e.inventory(), false
 	}
-	if len(up.Reports) == 0 && len(up.Chunks) == 0 && up.Inventory == nil {
+	n, m := min(len(e.progressed), maxReports), min(len(e.answers), maxReports)
+	up.Progress, e.progressed = e.progressed[:n:n], e.progressed[n:]
+	up.Answers, e.answers = e.answers[:m:m], e.answers[m:]
+	if len(up.Reports)+len(up.Chunks)+n+m == 0 && up.Inventory == nil {
 		return nil
 	}
 	return up

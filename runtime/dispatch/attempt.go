@@ -32,6 +32,7 @@ type attempt struct {
 	overdueAt time.Time    // when it is overdue, by the monotonic clock
 	quiet     bool         // told that it has not begun
 	stuck     bool         // told that its processes cannot be killed
+	pauses    pausing
 }
 
 // ending is what goes to the store about an attempt; attempt is nil for a late
@@ -62,7 +63,7 @@ func (d *Dispatcher) job(h ax.Handover, v *ax.TaskVersion) ax.Job {
 		Stack: v.Stack, Task: ax.Address(ax.KindTask, v.Name),
 		Handler: v.Spec.Handler.Name, Body: v.Spec.Handler.Body,
 		DueMs: h.DueMs, Timezone: zone, UTCOffset: offset,
-		Timeout: v.Spec.Timeout, KillAfter: v.Spec.KillAfter,
+		Timeout: v.Spec.Timeout, KillAfter: v.Spec.KillAfter, Heartbeat: v.Spec.Heartbeat,
 		IdempotencyKey: fmt.Sprintf("%s-%d", d.cfg.Incarnation, h.ID),
 	}
 }
@@ -84,6 +85,10 @@ func zoneOf(spec *ax.TaskSpec) (string, *time.Location) {
 func (d *Dispatcher) receive(rs []ax.Report) {
 	now := d.nowMs()
 	for _, r := range rs {
+		if r.Kind == ax.ReportProgress || r.Kind == ax.ReportSignal {
+			d.said(r)
+			continue
+		}
 		r = clean(r, now)
 		a := d.attemptOf(r.BatchNo)
 		switch {
@@ -230,6 +235,9 @@ func (d *Dispatcher) stranger(r ax.Report, now int64) {
 func (d *Dispatcher) overdue(a *attempt, now int64) {
 	if a.told || a.reported && a.end == nil {
 		return
+	}
+	if a.pauses.sinceMs != 0 && a.cancelBy == "" && a.end == nil {
+		return // its time stands still; the resumption arms it again
 	}
 	if left := max(time.Until(a.overdueAt), time.Until(d.awakeSince.Add(overdueGrace))); left > 0 {
 		// The wall clock was set forward, so the executor's time is not over; or

@@ -17,6 +17,7 @@ const (
 	callFinish               // endings to the store
 	callHandover             // pending to dispatched
 	callLapse                // pending to skipped
+	callLive                 // what running attempts say, to the store
 	callStarted              // begun attempts to the store
 	callVersions             // definitions from the store
 	callSweep                // pending instances from the store
@@ -26,7 +27,7 @@ const (
 )
 
 func (c call) String() string {
-	return [callCount]string{"journal", "finish", "dispatch", "lapse", "started", "versions", "pending", "cancels", "open"}[c]
+	return [callCount]string{"journal", "finish", "dispatch", "lapse", "live", "started", "versions", "pending", "cancels", "open"}[c]
 }
 
 // step does all that can be done now, begins the calls that have work, and
@@ -95,6 +96,7 @@ func (d *Dispatcher) begin(ctx context.Context, now int64) {
 		{callFinish, d.finish},
 		{callHandover, d.handover},
 		{callLapse, d.tellLapses},
+		{callLive, d.tellLive},
 		{callStarted, d.flush},
 		{callVersions, d.readVersions},
 		{callSweep, d.sweep},
@@ -117,6 +119,8 @@ func (d *Dispatcher) hasWork(c call, now int64) bool {
 		return len(d.handing) > 0
 	case callLapse:
 		return len(d.lapsing) > 0
+	case callLive:
+		return len(d.progress)+len(d.answers) > 0 && d.at[c] <= now
 	case callStarted:
 		return len(d.begun) > 0 && d.at[c] <= now
 	case callVersions:
@@ -144,6 +148,9 @@ func (d *Dispatcher) untilNext(now int64) time.Duration {
 	}
 	if len(d.misfits) > 0 {
 		next = min(next, d.misfitsAt)
+	}
+	if len(d.progress)+len(d.answers) > 0 && !d.busy[callLive] {
+		next = min(next, d.at[callLive])
 	}
 	if d.unoffered() {
 		next = min(next, now+offerEvery.Milliseconds())
@@ -350,8 +357,8 @@ func (d *Dispatcher) flush(ctx context.Context) {
 		}
 		s := ax.Started{Ref: a.ref, Attempt: a.job.Attempt, StartedMs: a.startedMs}
 		if a.job.Timeout > 0 {
-			s.DeadlineMs = a.startedMs + int64(a.job.Timeout)
-			if a.overdueAt.IsZero() { // no cancel, and no earlier flush, has armed it
+			s.DeadlineMs = a.deadlineMs()
+			if a.overdueAt.IsZero() && a.pauses.sinceMs == 0 { // no cancel, and no earlier flush, has armed it
 				d.armOverdue(a, s.DeadlineMs)
 			}
 		}

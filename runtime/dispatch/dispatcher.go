@@ -99,6 +99,10 @@ type Dispatcher struct {
 	stuck   []ending           // refused by the store for no passing reason
 	recent  *recent
 
+	// What running attempts say beside their ends: signals.go.
+	progress map[int64]ax.Progress // the newest that is not written, by instance
+	answers  []ax.SignalAnswer     // to be written
+
 	// Calls beside, and when: calls.go, sweep.go.
 	done       chan func()
 	busy       [callCount]bool
@@ -124,7 +128,8 @@ func New(cfg Config) *Dispatcher {
 		touched: map[int64]struct{}{}, misfits: map[int64]struct{}{}, running: map[int64]*attempt{},
 		versions: map[ax.VersionKey]*ax.TaskVersion{}, missing: map[ax.VersionKey]struct{}{}, absent: map[ax.VersionKey]struct{}{},
 		recent: newRecent(), suspects: map[string]struct{}{},
-		done: make(chan func(), callCount),
+		progress: map[int64]ax.Progress{},
+		done:     make(chan func(), callCount),
 	}
 	d.places = newPlaces(func(pool string) int {
 		return cfg.Places(pool, cfg.Executors.Fit(ax.HandlerSpec{Name: pool}) != ax.FitNone)

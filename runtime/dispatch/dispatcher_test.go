@@ -33,6 +33,7 @@ type host struct {
 	jobs    []ax.Job
 	acked   []string
 	cancels []ax.CancelOrder
+	signals []ax.SignalOrder
 	reports chan []ax.Report
 	away    bool          // the executor cannot be given jobs
 	stall   time.Duration // how long an end stops the dispatcher
@@ -69,6 +70,12 @@ func (h *host) Dispatch(jobs []ax.Job) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.jobs = append(h.jobs, jobs...)
+}
+
+func (h *host) Signal(orders []ax.SignalOrder) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.signals = append(h.signals, orders...)
 }
 
 func (h *host) Cancel(orders []ax.CancelOrder) {

@@ -110,7 +110,7 @@ func cause(s subject, r ax.Report) (ax.Cause, string) {
 	switch {
 	case r.Kind == ax.ReportRefused:
 		return ax.CauseNotAccepted, r.Error
-	case r.Kind == ax.ReportLost:
+	case r.Kind == ax.ReportLost || r.ErrorClass == ax.ClassLost:
 		return ax.CauseLost, r.Error
 	case r.Status == ax.StatusTimeout:
 		return ax.CauseTimeout, r.Error

@@ -58,11 +58,16 @@ func (d *Dispatcher) readCancels(ctx context.Context) {
 	d.at[callCancels] = d.nowMs() + d.cfg.Scan.Milliseconds()
 	d.beside(callCancels, func() func() {
 		intents, err := d.cfg.Cancels.Cancels(ctx, d.cfg.Host)
+		var states []ax.SignalState
+		if err == nil {
+			states, err = d.cfg.Cancels.SignalStates(ctx, d.cfg.Host)
+		}
 		return func() {
 			if d.fault(ctx, callCancels, err) {
 				return
 			}
 			d.cancel(intents)
+			d.signal(states)
 		}
 	})
 }
@@ -241,7 +246,9 @@ func (d *Dispatcher) inherit(row ax.Instance, now int64) *attempt {
 	case a.cancelBy != "":
 		d.armOverdue(a, now)
 	case a.startedMs != 0 && a.job.Timeout > 0:
-		d.armOverdue(a, a.startedMs+int64(a.job.Timeout))
+		// The deadline in the row is later by the pauses before.
+		a.pauses.totalMs = max(row.DeadlineMs-a.startedMs-int64(a.job.Timeout), 0)
+		d.armOverdue(a, a.deadlineMs())
 	}
 	return a
 }

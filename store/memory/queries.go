@@ -72,6 +72,9 @@ func (s *Store) rowOf(in *instance) ax.InstanceRow {
 	if in.Status == ax.StatusPending && len(in.attempts) > 0 {
 		row.LastError = in.attempts[len(in.attempts)-1].Error
 	}
+	if st := in.signalled(); st != nil {
+		row.PausedMs, row.PausedBy = st.PausedMs, st.PausedBy
+	}
 	return row
 }
 
@@ -83,10 +86,19 @@ func (s *Store) Instance(_ context.Context, id int64) (ax.Life, error) {
 	if in == nil {
 		return ax.Life{}, fmt.Errorf("instance %d: %w", id, ax.ErrNotFound)
 	}
-	return ax.Life{
+	life := ax.Life{
 		InstanceRow: s.rowOf(in), Attempts: slices.Clone(in.attempts), Transitions: slices.Clone(in.transitions),
 		RetriedBy: s.retriesOf(id),
-	}, nil
+	}
+	if in.progress != nil {
+		p := *in.progress
+		life.Progress = &p
+	}
+	if in.signal != nil && in.signal.Attempt == in.Attempt {
+		st := *in.signal
+		life.Signal = &st
+	}
+	return life, nil
 }
 
 // Stretches implements ax.Queries.

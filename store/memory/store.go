@@ -83,6 +83,8 @@ type instance struct {
 	ax.Instance
 	attempts    []ax.Attempt
 	transitions []ax.Transition
+	signal      *ax.SignalState // the last, of any attempt
+	progress    *ax.Progress
 }
 
 var (

@@ -146,7 +146,9 @@ const (
 	selectInstanceColumns = `SELECT ` + instanceColumns + `, s.name, o.kind, o.name,
 		CASE WHEN i.status = 'pending' AND i.attempt > 1 THEN (SELECT a.error FROM attempt a WHERE a.instance_id = i.id AND a.attempt = i.attempt - 1) END,
 		CASE WHEN i.handed_ms IS NOT NULL AND i.stopped_ms IS NULL THEN
-			(SELECT t.detail FROM transition t WHERE t.instance_id = i.id AND t.attempt = i.attempt AND t.cause = 'unkillable' LIMIT 1) END`
+			(SELECT t.detail FROM transition t WHERE t.instance_id = i.id AND t.attempt = i.attempt AND t.cause = 'unkillable' LIMIT 1) END,
+		CASE WHEN i.status = 'dispatched' THEN (SELECT p.paused_ms FROM signal p WHERE p.instance_id = i.id AND p.attempt = i.attempt) END,
+		CASE WHEN i.status = 'dispatched' THEN (SELECT p.paused_by FROM signal p WHERE p.instance_id = i.id AND p.attempt = i.attempt) END`
 	joinInstanceNames  = ` CROSS JOIN object o ON o.id = i.task_id CROSS JOIN stack s ON s.id = o.stack_id`
 	selectInstanceRows = selectInstanceColumns + ` FROM instance i` + joinInstanceNames
 )
@@ -154,5 +156,6 @@ const (
 func scanInstanceRow(r *row) ax.InstanceRow {
 	in := ax.InstanceRow{Instance: scanInstance(r), Stack: r.text()}
 	in.Task, in.LastError, in.Unkillable = ax.Address(ax.ObjectKind(r.text()), r.text()), r.text(), r.text()
+	in.PausedMs, in.PausedBy = r.int64(), r.text()
 	return in
 }

@@ -78,6 +78,9 @@ func (s *Store) Instance(ctx context.Context, id int64) (ax.Life, error) {
 		if err != nil {
 			return err
 		}
+		if err := c.live(ctx, &life); err != nil {
+			return err
+		}
 		from, to := retryKeys(id)
 		err = c.query(ctx, func(r *row) error { life.RetriedBy = append(life.RetriedBy, r.int64()); return nil },
 			`SELECT id FROM instance WHERE due_ms = ? AND task_id = ? AND slot_key > ? AND slot_key < ?`, life.DueMs, life.TaskID, from, to)

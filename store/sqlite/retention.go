@@ -164,6 +164,13 @@ func (s *Store) deleteInstances(ctx context.Context, ripe []ripeInstance, steps 
 			}
 			deleted = deleted.Plus(ax.Pruned{Attempts: attempts, Transitions: transitions})
 		}
+		for _, beside := range []string{`signal`, `progress`} {
+			_, err := t.exec(`DELETE FROM `+beside+` WHERE instance_id BETWEEN ? AND ? AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.id = instance_id)`,
+				ripe[0].ID, ripe[n-1].ID)
+			if err != nil {
+				return err
+			}
+		}
 		err := raiseHorizons(t, horizons)
 		failpoint.Hit(failpoint.PruneCommit)
 		return err

@@ -242,6 +242,26 @@ func (f *Faulty) Cancels(ctx context.Context, host string) ([]ax.CancelIntent, e
 	return answer(ctx, f, "Cancels", func() ([]ax.CancelIntent, error) { return f.Store.Cancels(ctx, host) })
 }
 
+// Signal implements ax.Signaller.
+func (f *Faulty) Signal(ctx context.Context, r ax.SignalRequest) error {
+	return f.fault(ctx, "Signal", func() error { return f.Store.Signal(ctx, r) })
+}
+
+// SignalStates implements ax.Live.
+func (f *Faulty) SignalStates(ctx context.Context, host string) ([]ax.SignalState, error) {
+	return answer(ctx, f, "SignalStates", func() ([]ax.SignalState, error) { return f.Store.SignalStates(ctx, host) })
+}
+
+// Signalled implements ax.Live.
+func (f *Faulty) Signalled(ctx context.Context, as []ax.SignalAnswer) error {
+	return f.fault(ctx, "Signalled", func() error { return f.Store.Signalled(ctx, as) })
+}
+
+// Progressed implements ax.Live.
+func (f *Faulty) Progressed(ctx context.Context, ps []ax.Progress) error {
+	return f.fault(ctx, "Progressed", func() error { return f.Store.Progressed(ctx, ps) })
+}
+
 // Changed implements ax.Watcher.
 func (f *Faulty) Changed(ctx context.Context) (bool, error) {
 	return answer(ctx, f, "Changed", func() (bool, error) { return f.Store.Changed(ctx) })

@@ -76,6 +76,8 @@ func Run(t *testing.T, open Open) {
 		{"bytes that are no text", testDirtyText},
 		{"cancel", testCancel},
 		{"cancel against retry and success", testCancelBeats},
+		{"signals", testSignals},
+		{"progress", testProgress},
 		{"trigger", testTrigger},
 		{"trigger with a key", testTriggerKey},
 		{"retry by a person", testRetryByHand},

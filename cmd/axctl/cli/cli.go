@@ -163,6 +163,7 @@ func commands() []func(*call) *cobra.Command {
 		instanceCommand,
 		logsCommand,
 		cancelCommand,
+		signalCommand,
 		pauseCommand,
 		resumeCommand,
 		freezeCommand,

@@ -221,6 +221,15 @@ func (r instanceResult) human(s *screen) {
 	if l.Unkillable != "" {
 		s.line("  unkillable  %s; its place stays taken until they are gone", clean(l.Unkillable))
 	}
+	if p := l.Progress; p != nil {
+		s.line("  progress    %s", progressText(*p, l.Attempt, s.at(p.AtMs, r.zone)))
+	}
+	if l.PausedMs != 0 {
+		s.line("  paused      by %s since %s; its timeout stands still", clean(l.PausedBy), s.at(l.PausedMs, r.zone))
+	}
+	if st := l.Signal; st != nil && !st.Settled() && l.Status == ax.StatusDispatched {
+		s.line("  signal      %s asked for by %s, not answered yet", st.Signal, clean(st.Who))
+	}
 	if l.CancelBy != "" {
 		s.line("  cancel      asked for by %s", clean(l.CancelBy))
 	}
@@ -254,6 +263,22 @@ func (r instanceResult) human(s *screen) {
 	}
 }
 
+// progressText tells how far an attempt said that it is.
+func progressText(p ax.Progress, attempt int, at string) string {
+	var parts []string
+	if p.Percent >= 0 {
+		parts = append(parts, strconv.FormatFloat(p.Percent, 'f', -1, 64)+" %")
+	}
+	if p.Text != "" {
+		parts = append(parts, clean(p.Text))
+	}
+	when := "at " + at
+	if p.Attempt != attempt {
+		when += fmt.Sprintf(", attempt %d", p.Attempt)
+	}
+	return strings.Join(append(parts, "("+when+")"), " ")
+}
+
 // idList writes ids with commas between.
 func idList(ids []int64) string {
 	var words []string
@@ -274,6 +299,17 @@ func offset(ms int64) string {
 func (r instanceResult) json() document {
 	doc := instanceJSON(r.life.InstanceRow, r.incarnation, r.zone)
 	doc["retried_by"] = append([]int64{}, r.life.RetriedBy...)
+	doc["progress"], doc["paused"], doc["paused_ms"], doc["paused_by"] = nil, nil, nil, nil
+	if p := r.life.Progress; p != nil {
+		var percent any
+		if p.Percent >= 0 {
+			percent = p.Percent
+		}
+		doc["progress"] = document{"attempt": p.Attempt, "percent": percent, "text": p.Text, "at": stamp(p.AtMs, r.zone), "at_ms": p.AtMs}
+	}
+	if r.life.PausedMs != 0 {
+		doc["paused"], doc["paused_ms"], doc["paused_by"] = stamp(r.life.PausedMs, r.zone), r.life.PausedMs, r.life.PausedBy
+	}
 	doc["cancel_by"] = orNil(r.life.CancelBy)
 	doc["output_bytes"] = r.life.OutputBytes
 	doc["outputs"] = orNull(r.life.Outputs)

@@ -40,6 +40,7 @@ type statusResult struct {
 	overdue []task
 	// backfills are those that have not ended.
 	backfills []ax.Backfill
+	paused    []ax.InstanceRow
 	coming    []firing
 	nowMs     int64
 }
@@ -67,6 +68,13 @@ func (c *call) status(ctx context.Context) (statusResult, error) {
 	}
 	if r.tasks, err = tasks(ctx, s, false); err != nil {
 		return r, err
+	}
+	if n := r.counts[ax.StatusDispatched]; n > 0 {
+		work, err := s.Instances(ctx, ax.InstanceFilter{Status: []ax.Status{ax.StatusDispatched}, Limit: int(min(n, 1000))})
+		if err != nil {
+			return r, err
+		}
+		r.paused = slices.DeleteFunc(work, func(in ax.InstanceRow) bool { return in.PausedMs == 0 })
 	}
 	r.overdue = overdue(r.tasks, r.nowMs)
 	r.coming = soonest(r.tasks, 0, 3)
@@ -119,6 +127,13 @@ func (r statusResult) human(s *screen) {
 		}
 		s.line("backfills  %d running, %d paused; axctl backfills lists them", n-paused, paused)
 	}
+	for i, in := range r.paused {
+		if i == 5 {
+			s.line("           and %d more", len(r.paused)-i)
+			break
+		}
+		s.line("%-10s instance %d of %s, by %s since %s", first(i, "paused"), in.ID, clean(in.Task), clean(in.PausedBy), s.at(in.PausedMs, nil))
+	}
 	for i, f := range r.coming {
 		s.line("%-10s %s  %s", first(i, "next"), s.at(f.dueMs, f.zone), clean(f.address))
 	}
@@ -170,6 +185,10 @@ func (r statusResult) json() document {
 	for _, t := range r.overdue {
 		late = append(late, objectJSON(t))
 	}
+	paused := []document{}
+	for _, in := range r.paused {
+		paused = append(paused, document{"id": in.ID, "task": in.Task, "paused": stamp(in.PausedMs, nil), "paused_ms": in.PausedMs, "paused_by": in.PausedBy})
+	}
 	counts := document{}
 	for _, st := range ax.Statuses {
 		if !st.Final() {
@@ -180,5 +199,6 @@ func (r statusResult) json() document {
 	doc["backfills"] = len(r.backfills)
 	doc["store"], doc["store_id"], doc["serial"], doc["schema_version"] = r.info.URL, r.info.ID, r.info.Serial, r.info.SchemaVersion
 	doc["axd_running"], doc["hosts"], doc["tasks"], doc["instances"], doc["overdue"] = r.running, hosts, len(r.tasks), counts, late
+	doc["paused"] = paused
 	return doc
 }

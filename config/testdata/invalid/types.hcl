@@ -11,6 +11,7 @@ task "a" {
   idempotent  = 1           # ERROR: is a bool, and this is a number.
   overlap     = "quue"      # ERROR: "quue" is none of them. Did you mean "queue"?
   owner       = true        # ERROR: is a string, and this is a bool. Write "true".
+  heartbeat   = "10ms"      # ERROR: "heartbeat" in a task is at least "1s", or "0s" for none.
   pool        = "a b"       # ERROR: "a b" is no name of a pool: a letter, then letters
   priority    = 101         # ERROR: "priority" in a task is a whole number from -100 to 100.
   description = ["x"]       # ERROR: is a string, and this is a list.

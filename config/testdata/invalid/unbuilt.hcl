@@ -4,7 +4,6 @@ ax {
 }
 defaults {
   runs_on      = []    # ERROR: not built in this version
-  heartbeat    = "1m"  # ERROR: not built in this version
 }
 dependency "d" { # ERROR: "dependency" in a configuration is designed, but not built in this version.
   paths = [[task.a]]
@@ -21,7 +20,6 @@ policy "p" {}       # ERROR: not built in this version
 
 task "a" {
   runs_on         = ["gpu"] # ERROR: not built in this version
-  heartbeat       = "1m"    # ERROR: not built in this version
   prevent_destroy = true    # ERROR: not built in this version
   on {                      # ERROR: not built in this version
     event = "x"

@@ -17,6 +17,7 @@ task "full" {
 
   concurrency = 3
   overlap     = "latest"
+  heartbeat   = "90s"
   pool        = "hot"
   priority    = -7
   idempotent  = false

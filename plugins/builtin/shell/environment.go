@@ -66,7 +66,7 @@ func account(name string) (user, error) {
 }
 
 // environment is what the package's documentation says, in a fixed order.
-func environment(job sdk.Job, own map[string]string, who user, output string) []string {
+func environment(job sdk.Job, own map[string]string, who user, output, progress string) []string {
 	due := job.Due
 	vars := map[string]string{
 		"PATH": defaultPath, "HOME": who.home, "USER": who.name, "LOGNAME": who.name,
@@ -86,6 +86,7 @@ func environment(job sdk.Job, own map[string]string, who user, output string) []
 		"AX_DATE":            due.Format(time.DateOnly),
 		"AX_PREV_DATE":       due.AddDate(0, 0, -1).Format(time.DateOnly),
 		"AX_OUTPUT":          output,
+		"AX_PROGRESS":        progress,
 	} {
 		vars[k] = v
 	}

@@ -10,11 +10,9 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/axctl/ax/plugins"
 	"github.com/axctl/ax/plugins/sdk"
-	"golang.org/x/sys/unix"
 )
 
 // workspace has a folder for the files of each user's attempts, which only
@@ -66,8 +64,10 @@ func (w *workspace) close() error {
 type files struct {
 	who    user
 	output string // path of $AX_OUTPUT, which the task makes if it wants
-	script string // path, when there is one
-	stdin  *os.File
+	// progress is the path of $AX_PROGRESS, likewise.
+	progress string
+	script   string // path, when there is one
+	stdin    *os.File
 }
 
 func newFiles(w *workspace, in body, who user) (f *files, err error) {
@@ -84,6 +84,7 @@ func newFiles(w *workspace, in body, who user) (f *files, err error) {
 	}
 	name := rand.Text()
 	f.output = filepath.Join(dir, "output-"+name)
+	f.progress = filepath.Join(dir, "progress-"+name)
 	if in.Script != "" {
 		path := filepath.Join(dir, "script-"+name)
 		script, err := f.create(path, in.Script)
@@ -155,11 +156,9 @@ func (f *files) outputs(job sdk.Job) (sdk.Outputs, error) {
 	return outputs, nil
 }
 
-// readOutput reads a little more than may be kept. The executor may be root
-// and the folder another user's, so it reads nothing but a plain file of that
-// user.
+// readOutput reads a little more than may be kept.
 func (f *files) readOutput() ([]byte, error) {
-	file, err := os.OpenFile(f.output, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	file, err := f.open(f.output)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -167,13 +166,6 @@ func (f *files) readOutput() ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || !info.Mode().IsRegular() || stat.Uid != f.who.uid || stat.Nlink != 1 {
-		return nil, errors.New("is no plain file of the task's user")
-	}
 	return io.ReadAll(io.LimitReader(file, plugins.MaxOutputsBytes+1))
 }
 
@@ -182,6 +174,7 @@ func (f *files) close() {
 		_ = f.stdin.Close()
 	}
 	_ = os.Remove(f.output)
+	_ = os.Remove(f.progress)
 	if f.script != "" {
 		_ = os.Remove(f.script)
 	}

@@ -30,6 +30,7 @@ type group struct {
 	exited    chan struct{}
 	pipes     []*pipe
 	copies    sync.WaitGroup
+	pauser    pauser
 	end       unix.WaitStatus // of the main process, once reaped
 	strays    map[int]bool    // killed outside of the group, not yet reaped
 	looks     int             // at processes of which nothing is known
@@ -74,6 +75,7 @@ func (g *group) start(argv, env []string, dir string, who user, stdin *os.File) 
 		_, _ = outR.Close(), errR.Close()
 		return err
 	}
+	g.pauser.begun(g.pid)
 	g.exited = make(chan struct{})
 	go func() {
 		defer close(g.exited)
@@ -103,6 +105,7 @@ func (g *group) wait(ctx context.Context) unix.WaitStatus {
 		if errors.Is(context.Cause(ctx), plugins.ErrHostGone) {
 			grace = 0
 		}
+		g.pauser.end()
 		_ = unix.Kill(-g.pid, unix.SIGTERM)
 		_ = unix.Kill(-g.pid, unix.SIGCONT)
 		timer := time.NewTimer(grace)
@@ -118,6 +121,7 @@ func (g *group) wait(ctx context.Context) unix.WaitStatus {
 		}
 		timer.Stop()
 	}
+	g.pauser.end()
 	g.expectEnd(grace)
 	g.clear(asked, grace)
 	g.complaint.Stop()
@@ -153,6 +157,7 @@ func (g *group) clear(asked bool, grace time.Duration) {
 		}
 		if alive && !asked {
 			_ = unix.Kill(-g.pid, unix.SIGTERM)
+			_ = unix.Kill(-g.pid, unix.SIGCONT)
 			asked = true
 		}
 		if alive && over {

@@ -96,7 +96,14 @@ func (h *Handler) Run(ctx context.Context, job sdk.Job) (sdk.Outputs, error) {
 	if err != nil {
 		return nil, err
 	}
+	stop, followed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(followed)
+		files.follow(job, stop)
+	}()
 	end := g.wait(ctx)
+	close(stop)
+	<-followed
 	outputs, err := files.outputs(job)
 	switch {
 	case end.Signaled():
@@ -114,7 +121,7 @@ func failed(code int, err error) error {
 
 // start begins the attempt's process in a process group of its own.
 func (h *Handler) start(job sdk.Job, in body, who user, files *files) (*group, error) {
-	env := environment(job, in.Env, who, files.output)
+	env := environment(job, in.Env, who, files.output, files.progress)
 	argv, err := arguments(in, files.script, env)
 	if err != nil {
 		return nil, err
@@ -124,6 +131,7 @@ func (h *Handler) start(job sdk.Job, in body, who user, files *files) (*group, e
 		return nil, err
 	}
 	g := &group{handler: h, job: job, killAfter: job.KillAfter}
+	job.OnSignal(g.pauser.signal)
 	g.cgroup = h.cgroups.group(job.BatchNo)
 	err = g.start(argv, env, dir, who, files.stdin)
 	if err != nil && g.cgroup != nil {

@@ -145,6 +145,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	output := got["AX_OUTPUT"]
 	delete(got, "AX_OUTPUT")
+	delete(got, "AX_PROGRESS")
 	home := got["HOME"]
 	want := map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
