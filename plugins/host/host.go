@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -153,10 +152,11 @@ func (h *Host) Run(ctx context.Context) error {
 	if err := adoptOrphans(); err != nil {
 		return err
 	}
-	var err error
-	if h.epoch, err = nextEpoch(h.cfg.Dir); err != nil {
-		return fmt.Errorf("folder of executors: %w", err)
+	epoch, err := nextEpoch(h.cfg.Dir)
+	if err != nil {
+		h.cfg.Log.Warn("the folder of executors cannot be written; those that live are taken over all the same", "error", err)
 	}
+	h.epoch = epoch
 	after, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	var own, supervisors sync.WaitGroup

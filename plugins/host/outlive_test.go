@@ -132,6 +132,32 @@ func TestAxdKilledAndBack(t *testing.T) {
 	}
 }
 
+// A host whose folder takes no file, as on a full disk, takes over what lives all
+// the same.
+func TestFolderTakesNoFile(t *testing.T) {
+	t.Parallel()
+	dir, log := t.TempDir(), &book{}
+	next := func() *bench {
+		return start(t, func(c *host.Config) { c.Dir, c.Output, c.Logged = dir, log.write, log.logged }, "executor")
+	}
+	j := job("i-1-1", "lines", `{"n": 60}`)
+	b := next()
+	b.Recover(nil)
+	b.Dispatch([]ax.Job{j})
+	eventually(t, "line 9", func() bool { return log.has("line 9\n") })
+	b.Leave()
+	b.stop()
+	if err := os.Mkdir(filepath.Join(dir, "epoch.new"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b = next()
+	b.Recover([]ax.Job{j})
+	if r := b.end("i-1-1"); r.Status != ax.StatusSuccess {
+		t.Errorf("its end is %+v", r)
+	}
+	b.stop()
+}
+
 // copyProgram makes a program that does what this one does and has another sum.
 func copyProgram(t *testing.T, path, suffix string) (sum string) {
 	t.Helper()

@@ -95,12 +95,15 @@ func (r record) remove() {
 	}
 }
 
-// nextEpoch counts the starts of hosts in a folder.
+// nextEpoch counts the starts of hosts in a folder. The number is good, though
+// the next start may get it too, when it cannot be written: executors take a
+// host that is as old as the last one, and of two axd on one folder the second
+// does not start.
 func nextEpoch(dir string) (uint64, error) {
 	path := filepath.Join(dir, "epoch")
 	b, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, err
+		return 1, err
 	}
 	n, _ := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
 	n++
