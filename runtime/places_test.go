@@ -71,7 +71,9 @@ func TestBodyNotAccepted(t *testing.T) {
 		w.pass(300 * time.Millisecond)
 		w.wantStatuses("x", ax.StatusSuccess)
 		// Now it stands in line behind others when the schema changes.
+		w.exec.mu.Lock()
 		w.exec.play = func(ax.Job) play { return play{work: time.Second} }
+		w.exec.mu.Unlock()
 		w.until("00:02:01")
 		set(false)
 		w.until("00:02:55")
