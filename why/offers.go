@@ -39,7 +39,7 @@ func (e *explainer) offers(h ax.HandlerSpec) bool {
 				names = append(names, o.Name)
 			}
 			if o.Name == h.Name {
-				return e.fits(h, host.Name, o, offer.Plugins)
+				return e.fits(h, host, o, offer.Plugins)
 			}
 		}
 		if slices.Contains(names, h.Name) {
@@ -58,19 +58,22 @@ func (e *explainer) offers(h ax.HandlerSpec) bool {
 }
 
 // fits asks about the one handler that a host offers under the name.
-func (e *explainer) fits(h ax.HandlerSpec, host string, o ax.OfferedHandler, all []ax.HostPlugin) bool {
+func (e *explainer) fits(h ax.HandlerSpec, host ax.Host, o ax.OfferedHandler, all []ax.HostPlugin) bool {
 	const question = "Does axd offer its handler?"
 	i := slices.IndexFunc(all, func(p ax.HostPlugin) bool { return p.Name == o.Executor && p.Problem != "" })
+	if slices.Contains(host.Handlers, o.Name) {
+		i = -1 // built in: a file that has its name was refused, and is not what runs it
+	}
 	if i >= 0 {
 		problem := line(all[i].Problem)
 		e.no(question, problem, Answer{
 			Code:   PluginDown,
-			Text:   fmt.Sprintf("Handler %s is of plugin %s, which does not run on %s as it should: %s.", h.Name, o.Executor, host, problem),
+			Text:   fmt.Sprintf("Handler %s is of plugin %s, which does not run on %s as it should: %s.", h.Name, o.Executor, host.Name, problem),
 			Remedy: "mend the plugin (" + all[i].Path + "); axctl doctor tells of all of them",
 		})
 		return false
 	}
-	e.yes(question, "%s on %s", h.Name, host)
+	e.yes(question, "%s on %s", h.Name, host.Name)
 	schema, err := plugins.ReadSchema(o.Name, o.Schema)
 	if err == nil {
 		err = schema.Accepts(h.Body)
@@ -82,8 +85,8 @@ func (e *explainer) fits(h ax.HandlerSpec, host string, o ax.OfferedHandler, all
 	}
 	e.no(accepts, err.Error(), Answer{
 		Code:   BodyRefused,
-		Text:   fmt.Sprintf("Handler %s as %s offers it (plugin %s) does not accept the body of %s: %v.", h.Name, host, o.Executor, e.Object.Address(), err),
-		Remedy: "install the version of the plugin that the body was written for, or change the handler block and apply",
+		Text:   fmt.Sprintf("Handler %s as %s offers it (plugin %s) does not accept the body of %s: %v.", h.Name, host.Name, o.Executor, e.Object.Address(), err),
+		Remedy: "install the version of the plugin that the body was written for, or change the handler block and apply; what waits already keeps its body: axctl cancel ID ends it",
 	})
 	return false
 }

@@ -178,6 +178,20 @@ var nowCauses = []cause{
 		"Handler daily is of plugin report, which does not run on h1 as it should: sha256 differs.",
 	},
 	{
+		"a plugin that has the name of the built-in handler is refused", func(w *world) {
+			w.apply(task())
+			w.check(w.store.Offer(w.t.Context(), ax.HostOffer{
+				Host: "h1", Boot: "boot1", AtMs: w.nowMs,
+				Handlers: []ax.OfferedHandler{{
+					Name: "shell", Executor: "shell", SchemaHash: "1f",
+					Schema: []byte(`{"handler":"shell","attributes":[{"name":"command","types":["string"]}]}`),
+				}},
+				Plugins: []ax.HostPlugin{{Name: "shell", Path: "/plugins/ax-handler-shell", Problem: "the name of a built-in executor"}},
+			}))
+		}, "", why.Comes,
+		"It fires next at Mon 2026-11-30 12:00 +00:00, in 30 min, by version 1.",
+	},
+	{
 		"another plugin does not run", func(w *world) {
 			w.apply(task(handler("spark")))
 			w.offer("sha256 differs", `{"handler":"daily"}`)

@@ -209,6 +209,9 @@ func (c *call) describeFolder(ctx context.Context, dir string, blocks map[string
 	for i, p := range found {
 		block := blocks[p.Name]
 		err := errs[i]
+		if _, builtIn := schemas.Find(p.Name); builtIn && err == nil { // axd refuses it too
+			err = fmt.Errorf("%q is the name of a built-in executor", p.Name)
+		}
 		for _, s := range answers[i].Schemas {
 			if other, taken := owners[s.Handler]; taken && err == nil {
 				err = fmt.Errorf("handler %q of %s is offered by %s already", s.Handler, p.Path, other)

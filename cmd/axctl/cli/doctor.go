@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -314,7 +316,11 @@ func (c *call) diskFindings(live []ax.Host) []finding {
 		what := dirs[dir]
 		var st unix.Statfs_t
 		if err := unix.Statfs(dir, &st); err != nil {
-			found = append(found, finding{What: fmt.Sprintf("the %s folder %s cannot be looked at: %v", what, dir, err), Remedy: "run axctl doctor as axd's user"})
+			remedy := "run axctl doctor as axd's user"
+			if errors.Is(err, fs.ErrNotExist) {
+				remedy = "put the folder back, or start axd again: it makes a new one, without the logs of the old one"
+			}
+			found = append(found, finding{What: fmt.Sprintf("the %s folder %s cannot be looked at: %v", what, dir, err), Remedy: remedy})
 			continue
 		}
 		free := int64(st.Bavail) * st.Bsize
