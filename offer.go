@@ -47,5 +47,8 @@ type HostPlugin struct {
 	Name    string // "" is the plugin folder as a whole
 	Path    string // absolute
 	SHA256  string // of the file when it was last looked at; "" not known
-	Problem string // why it does not run, or not as declared; "" it runs
+	Problem string // why it does not run; "" it runs
+	// Declared says how it has been declared otherwise since it was started; it
+	// runs as it was until axd is started again. "" as it runs.
+	Declared string
 }

@@ -192,6 +192,17 @@ var nowCauses = []cause{
 		"It fires next at Mon 2026-11-30 12:00 +00:00, in 30 min, by version 1.",
 	},
 	{
+		"its plugin runs, though not as it is declared now", func(w *world) {
+			w.apply(task(handler("daily")))
+			w.check(w.store.Offer(w.t.Context(), ax.HostOffer{
+				Host: "h1", Boot: "boot1", AtMs: w.nowMs,
+				Handlers: []ax.OfferedHandler{{Name: "daily", Executor: "report", SchemaHash: "1f", Schema: []byte(`{"handler":"daily","attributes":[{"name":"command","types":["string"]}]}`)}},
+				Plugins:  []ax.HostPlugin{{Name: "report", Path: "/plugins/ax-handler-report", Declared: "its env differs"}},
+			}))
+		}, "", why.Comes,
+		"It fires next at Mon 2026-11-30 12:00 +00:00, in 30 min, by version 1.",
+	},
+	{
 		"another plugin does not run", func(w *world) {
 			w.apply(task(handler("spark")))
 			w.offer("sha256 differs", `{"handler":"daily"}`)

@@ -42,6 +42,7 @@ func (s *Store) Offer(_ context.Context, o ax.HostOffer) error {
 	o.Handlers, o.Plugins = slices.Clone(o.Handlers), slices.Clone(o.Plugins)
 	for i := range o.Plugins {
 		o.Plugins[i].Problem = ax.CleanText(o.Plugins[i].Problem, ax.MaxErrorBytes)
+		o.Plugins[i].Declared = ax.CleanText(o.Plugins[i].Declared, ax.MaxErrorBytes)
 	}
 	s.offers[o.Host] = o
 	return nil

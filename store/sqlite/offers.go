@@ -52,8 +52,8 @@ func (s *Store) Offer(ctx context.Context, o ax.HostOffer) error {
 			}
 		}
 		for _, p := range o.Plugins {
-			_, err := t.exec(`INSERT INTO host_plugin (host, name, path, sha256, problem) VALUES (?, ?, ?, ?, ?)`,
-				o.Host, p.Name, p.Path, text(p.SHA256), text(ax.CleanText(p.Problem, ax.MaxErrorBytes)))
+			_, err := t.exec(`INSERT INTO host_plugin (host, name, path, sha256, problem, declared) VALUES (?, ?, ?, ?, ?, ?)`,
+				o.Host, p.Name, p.Path, text(p.SHA256), text(ax.CleanText(p.Problem, ax.MaxErrorBytes)), text(ax.CleanText(p.Declared, ax.MaxErrorBytes)))
 			if err != nil {
 				return fmt.Errorf("plugin %s: %w", p.Name, err)
 			}
@@ -89,12 +89,12 @@ func (s *Store) Offers(ctx context.Context) ([]ax.HostOffer, error) {
 		}
 		return c.query(ctx, func(r *row) error {
 			host := r.text()
-			p := ax.HostPlugin{Name: r.text(), Path: r.text(), SHA256: r.text(), Problem: r.text()}
+			p := ax.HostPlugin{Name: r.text(), Path: r.text(), SHA256: r.text(), Problem: r.text(), Declared: r.text()}
 			if i, ok := of[host]; ok {
 				offers[i].Plugins = append(offers[i].Plugins, p)
 			}
 			return nil
-		}, `SELECT host, name, path, sha256, problem FROM host_plugin ORDER BY host, name, path`)
+		}, `SELECT host, name, path, sha256, problem, declared FROM host_plugin ORDER BY host, name, path`)
 	})
 	return offers, err
 }

@@ -22,7 +22,7 @@ func testOffers(f *fixture) {
 		Plugins: []ax.HostPlugin{
 			{Path: "/plugins", Problem: "may be written"},
 			{Name: "bad", Path: "/plugins/ax-handler-bad", Problem: "no\x00good"},
-			{Name: "report", Path: "/plugins/ax-handler-report", SHA256: "3f"},
+			{Name: "report", Path: "/plugins/ax-handler-report", SHA256: "3f", Declared: "env differs"},
 		},
 	}
 	f.fails(f.Offer(f.ctx, one), ax.ErrConflict) // of a host that never joined

@@ -152,6 +152,12 @@ func pluginFindings(offers []ax.HostOffer, live []ax.Host) []finding {
 			continue
 		}
 		for _, p := range o.Plugins {
+			if p.Declared != "" {
+				found = append(found, finding{
+					What:   fmt.Sprintf("plugin %s (%s) on %s runs, but not as it is declared: %s", p.Name, p.Path, o.Host, p.Declared),
+					Remedy: "start axd again; what its handlers run goes on meanwhile",
+				})
+			}
 			if p.Problem == "" {
 				continue
 			}

@@ -246,7 +246,7 @@ func (s *pluginSet) offer() ax.HostOffer {
 	for _, p := range s.started {
 		hp := ax.HostPlugin{Name: p.Name, Path: p.Path, SHA256: s.sums[p.Path], Problem: p.Problem}
 		if hp.Problem == "" {
-			hp.Problem = cmp.Or(problems[p.Name], s.later[p.Name])
+			hp.Problem, hp.Declared = problems[p.Name], s.later[p.Name]
 		}
 		o.Plugins = append(o.Plugins, hp)
 	}
