@@ -71,19 +71,8 @@ func (d *Dispatcher) armLapses(vs []ax.TaskVersion) {
 // lapse takes an item out of the turns of its task; the store is told with the
 // next call.
 func (d *Dispatcher) lapse(i *item) {
-	t := d.task(i.TaskID)
-	switch i.stage {
-	case stageWaiting:
-		t.remove(i)
-	case stageQueued:
-		d.unqueue(i, t)
-	case stageHanding:
-		t.turns--
-	}
-	i.stage = stageLapsing
-	d.wheel.Cancel(i.timer)
+	d.leave(i, stageLapsing)
 	d.lapsing = append(d.lapsing, i)
-	d.touch(i.TaskID)
 }
 
 // lapseHanding lets those lapse that waited too long for a handover under way.

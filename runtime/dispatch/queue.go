@@ -168,6 +168,13 @@ func (d *Dispatcher) park(i *item, nowMs int64) {
 
 // drop takes an instance that is no longer pending out of memory.
 func (d *Dispatcher) drop(i *item) {
+	d.leave(i, stageDropped)
+	d.wheel.Cancel(i.lapse)
+	delete(d.items, i.ID)
+}
+
+// leave takes an item out of the turns of its task, to where it starts no more.
+func (d *Dispatcher) leave(i *item, to stage) {
 	t := d.task(i.TaskID)
 	switch i.stage {
 	case stageWaiting:
@@ -177,10 +184,8 @@ func (d *Dispatcher) drop(i *item) {
 	case stageHanding:
 		t.turns--
 	}
-	i.stage = stageDropped
+	i.stage = to
 	d.wheel.Cancel(i.timer)
-	d.wheel.Cancel(i.lapse)
-	delete(d.items, i.ID)
 	d.touch(i.TaskID)
 }
 
