@@ -35,21 +35,9 @@ func benchPast(ctx context.Context, b *bench) error {
 	if err := errors.Join(st.Close(), past(ctx, path)); err != nil {
 		return err
 	}
-	var took []time.Duration
-	for range 3 {
-		begin := time.Now()
-		cmd, err := b.start(path)
-		if err != nil {
-			return err
-		}
-		first, err := firstClaim(ctx, path, begin)
-		if err != nil {
-			return err
-		}
-		took = append(took, first)
-		if err := finish(cmd); err != nil {
-			return err
-		}
+	took, err := b.starts(ctx, path, 3)
+	if err != nil {
+		return err
 	}
 	fmt.Printf("  exec to first claim: median %s, worst %s, of %d starts (target 2s)\n", round(percentile(took, 0.5)), round(percentile(took, 1)), len(took))
 	if err := b.pages(ctx, path, "as axd finds it"); err != nil {

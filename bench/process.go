@@ -120,25 +120,35 @@ func benchStart(ctx context.Context, b *bench) error {
 	if err := st.Close(); err != nil {
 		return err
 	}
-	var took []time.Duration
-	for range 5 {
-		begin := time.Now()
-		cmd, err := b.start(path)
-		if err != nil {
-			return err
-		}
-		first, err := firstClaim(ctx, path, begin)
-		if err != nil {
-			return err
-		}
-		took = append(took, first)
-		if err := finish(cmd); err != nil {
-			return err
-		}
+	took, err := b.starts(ctx, path, 5)
+	if err != nil {
+		return err
 	}
 	fmt.Printf("  exec to first claim: median %s, worst %s, of %d starts (a slot is due each %s)\n",
 		round(percentile(took, 0.5)), round(percentile(took, 1)), len(took), 24*time.Hour/benchTasks)
 	return nil
+}
+
+// starts starts axd n times on a store, and tells how long each took from exec to
+// its first claim.
+func (b *bench) starts(ctx context.Context, path string, n int) ([]time.Duration, error) {
+	var took []time.Duration
+	for range n {
+		begin := time.Now()
+		cmd, err := b.start(path)
+		if err != nil {
+			return nil, err
+		}
+		first, err := firstClaim(ctx, path, begin)
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, first)
+		if err := finish(cmd); err != nil {
+			return nil, err
+		}
+	}
+	return took, nil
 }
 
 // firstClaim waits for the first instance claimed after begin.
