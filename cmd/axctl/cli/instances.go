@@ -75,6 +75,7 @@ func (c *call) instances(ctx context.Context, a instancesArgs) (instancesResult,
 			return r, err
 		}
 		filter.TaskID, r.of = t.ID, &t
+		r.zones = map[int64]*time.Location{t.ID: t.Zone}
 		if r.stretches, err = stretches(ctx, s, filter, a.limit); err != nil {
 			return r, err
 		}
@@ -84,8 +85,10 @@ func (c *call) instances(ctx context.Context, a instancesArgs) (instancesResult,
 		return r, err
 	}
 	r.incarnation = info.Incarnation
-	if r.zones, err = zones(ctx, s); err != nil {
-		return r, err
+	if r.zones == nil { // of any task
+		if r.zones, err = zones(ctx, s); err != nil {
+			return r, err
+		}
 	}
 	if r.rows, err = s.Instances(ctx, filter); err != nil {
 		return r, err
