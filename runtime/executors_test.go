@@ -89,7 +89,7 @@ func (x *executors) Recover(jobs []ax.Job) {
 		case live && !x.play(x.live[j.BatchNo]).quiet:
 			x.tell(ax.Report{BatchNo: j.BatchNo, Kind: ax.ReportStarted, StartedMs: x.at[j.BatchNo]})
 		case !live && !done:
-			x.tell(ax.Report{BatchNo: j.BatchNo, Kind: ax.ReportLost, StoppedMs: time.Now().UnixMilli(), Error: "axd and its executor ended while it ran"})
+			x.tell(ax.Report{BatchNo: j.BatchNo, Kind: ax.ReportLost, StoppedMs: time.Now().UnixMilli(), Error: "axd ended while it ran, and no executor that it left has a word of it"})
 		}
 	}
 	for _, b := range slices.Sorted(maps.Keys(x.done)) { // an acknowledgement may have been lost

@@ -124,7 +124,7 @@ func (e *explainer) work(in ax.InstanceRow, life string) {
 	case e.gone(in.Instance):
 		e.no(question, life, Answer{
 			Code: Orphaned,
-			Text: fmt.Sprintf("Instance %d was handed to axd on %s at %s, and that axd does not run any more: what became of it is not known.",
+			Text: fmt.Sprintf("Instance %d was handed to axd on %s at %s, and that axd does not run any more; its executor may go on with it for some minutes.",
 				in.ID, in.Host, e.at(in.HandedMs)),
 			Remedy: e.afterwards(in.Instance),
 		})
@@ -174,7 +174,7 @@ func (e *explainer) afterwards(in ax.Instance) string {
 	if e.Daemon {
 		return "axd judges what an earlier one left; if this lasts, see its log"
 	}
-	return "start axd on " + in.Host + "; it looks at what was running first"
+	return "start axd on " + in.Host + "; it takes over what still runs (executors without axd end after 5 minutes), and learns how the rest ended"
 }
 
 // limit tells when a running instance is cut off.

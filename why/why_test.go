@@ -265,7 +265,7 @@ var nowCauses = []cause{
 			w.fire("2026-11-30T12:00:00Z")
 			w.daemon = false
 		}, "", why.Orphaned,
-		"Instance 1 was handed to axd on h1 at Mon 2026-11-30 12:00 +00:00, and that axd does not run any more: what became of it is not known.",
+		"Instance 1 was handed to axd on h1 at Mon 2026-11-30 12:00 +00:00, and that axd does not run any more; its executor may go on with it for some minutes.",
 	},
 	{
 		"the axd that ran it was started again", func(w *world) {
@@ -273,7 +273,7 @@ var nowCauses = []cause{
 			w.fire("2026-11-30T12:00:00Z")
 			w.start("boot2")
 		}, "", why.Orphaned,
-		"Instance 1 was handed to axd on h1 at Mon 2026-11-30 12:00 +00:00, and that axd does not run any more: what became of it is not known.",
+		"Instance 1 was handed to axd on h1 at Mon 2026-11-30 12:00 +00:00, and that axd does not run any more; its executor may go on with it for some minutes.",
 	},
 	{
 		"waits while held", func(w *world) {

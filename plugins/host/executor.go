@@ -64,7 +64,7 @@ func (x *executor) find(ctx context.Context, r record) {
 		default:
 		}
 		if ctx.Err() == nil && l.err != nil {
-			x.host.cfg.Log.Error("executor of an earlier axd ended", "executor", x.cmd.Name, "error", l.err, "stderr", l.tail)
+			x.host.cfg.Log.Error("executor of an earlier axd is gone", "executor", x.cmd.Name, "error", l.err, "stderr", l.tail)
 		}
 	})
 	select {

@@ -133,7 +133,7 @@ func (h *Host) judgeLeft(ctx context.Context, stale []string) {
 	h.mu.Lock()
 	for b := range batches {
 		if e := h.entries[b]; e != nil && e.state == left {
-			reports = append(reports, e.lose("axd and its executor ended while it ran", now))
+			reports = append(reports, e.lose("axd ended while it ran, and no executor that it left has a word of it", now))
 		}
 	}
 	h.mu.Unlock()

@@ -62,7 +62,7 @@ func (h *host) setAway(away bool) {
 // Recover says that nothing of the jobs is left.
 func (h *host) Recover(jobs []ax.Job) {
 	for _, j := range jobs {
-		h.reports <- []ax.Report{{BatchNo: j.BatchNo, Kind: ax.ReportLost, Error: "axd and its executor ended while it ran"}}
+		h.reports <- []ax.Report{{BatchNo: j.BatchNo, Kind: ax.ReportLost, Error: "axd ended while it ran, and no executor that it left has a word of it"}}
 	}
 }
 

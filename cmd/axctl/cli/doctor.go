@@ -167,7 +167,7 @@ func pluginFindings(offers []ax.HostOffer, live []ax.Host) []finding {
 			}
 			found = append(found, finding{
 				What:   fmt.Sprintf("%s (%s) on %s: %s", name, p.Path, o.Host, p.Problem),
-				Remedy: "what needs its handlers waits; mend it there, and start axd again where that is not said otherwise",
+				Remedy: "what needs its handlers waits; axd takes up a program that is put right by itself, and another file, folder or declaration when it is started again",
 			})
 		}
 	}
