@@ -17,8 +17,9 @@ const (
 	// DefaultEvery keeps what is read beside the index short: at 20,000 firings
 	// a second it is 40,000 rows, some 10 ms of reading.
 	DefaultEvery = 2 * time.Second
-	// DefaultPause between two transactions leaves the writer to firings.
-	DefaultPause = 25 * time.Millisecond
+	// DefaultPause between two transactions, which aim at 20 ms each, leaves most
+	// of the writer to firings also while millions of old rows are indexed.
+	DefaultPause = 100 * time.Millisecond
 )
 
 // Config is what a Keeper works with. Store is required.
