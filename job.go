@@ -23,6 +23,8 @@ type Job struct {
 	KillAfter      Duration
 	Heartbeat      Duration // without a sign of life for so long it is lost; 0: never
 	IdempotencyKey string   // the same for all attempts of an instance
+	// Boot is the start of axd that handed it over, for Recover; "" not known.
+	Boot string
 }
 
 // Hash identifies the work: an executor that gets one batch number with two
@@ -60,7 +62,9 @@ type Executors interface {
 	// Recover says which attempts earlier boots of this host left open; it is
 	// called once, before any Dispatch. What becomes of each comes as Reports, as
 	// if it had been dispatched: from the executor that has it, or, when it is
-	// sure that none has, as lost. All others that executors have are stopped.
+	// sure that none has, as lost; as unbegun when it is sure that none ever had
+	// it, and then it is not known here any more. All others that executors have
+	// are stopped.
 	Recover(jobs []Job)
 	// Reports delivers batches in the order they came. It is never closed
 	// while Run of the implementation is running.
@@ -110,6 +114,9 @@ const (
 	// names them. It comes at any time before it is stopped.
 	ReportUnkillable ReportKind = "unkillable"
 	ReportLost       ReportKind = "lost" // its executor is verified gone without a result
+	// ReportUnbegun: verified, no executor has begun it, and none will unless it is
+	// dispatched again. It is no end, and not journaled.
+	ReportUnbegun ReportKind = "unbegun"
 	// These two are about a running attempt, and are not journaled.
 	ReportProgress ReportKind = "progress" // how far it is
 	ReportSignal   ReportKind = "signal"   // its answer to a signal; Error says why it refused

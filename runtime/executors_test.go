@@ -45,6 +45,8 @@ type executors struct {
 	away    bool                 // no axd is there
 	retold  map[string]int       // times that an end was told to a next axd
 	left    []string             // batch numbers that an axd asked about at its start
+	dead    bool                 // axd dies while it hands over: nothing comes here any more
+	unsent  map[string]bool      // what did not come here
 	most    map[string]int       // most attempts at work at once, by task
 	now     map[string]int
 }
@@ -58,6 +60,7 @@ func newExecutors() *executors {
 		sent:    map[string]int{}, at: map[string]int64{}, live: map[string]ax.Job{},
 		ends: map[string]ax.Status{}, timers: map[string]*time.Timer{}, acked: map[string]int{},
 		most: map[string]int{}, now: map[string]int{}, done: map[string]ax.Report{}, retold: map[string]int{}, gone: map[string]func(){},
+		unsent: map[string]bool{},
 	}
 }
 
@@ -78,7 +81,7 @@ func (x *executors) Fit(h ax.HandlerSpec) ax.Fit {
 func (x *executors) Recover(jobs []ax.Job) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.away = false
+	x.away, x.dead = false, false
 	asked := map[string]bool{}
 	for _, j := range jobs {
 		x.left = append(x.left, j.BatchNo)
@@ -86,6 +89,9 @@ func (x *executors) Recover(jobs []ax.Job) {
 		_, live := x.live[j.BatchNo]
 		_, done := x.done[j.BatchNo]
 		switch {
+		case x.unsent[j.BatchNo]:
+			delete(x.unsent, j.BatchNo)
+			x.tell(ax.Report{BatchNo: j.BatchNo, Kind: ax.ReportUnbegun})
 		case live && !x.play(x.live[j.BatchNo]).quiet:
 			x.tell(ax.Report{BatchNo: j.BatchNo, Kind: ax.ReportStarted, StartedMs: x.at[j.BatchNo]})
 		case !live && !done:
@@ -112,6 +118,13 @@ func (x *executors) leave() {
 	x.reports = make(chan []ax.Report, cap(x.reports))
 }
 
+// cutOff lets nothing come from axd any more, as when it dies while it sends.
+func (x *executors) cutOff() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.dead = true
+}
+
 // abandon is the end of the grace time: what runs is stopped, and what nobody
 // was told is left for the next axd.
 func (x *executors) abandon() {
@@ -129,6 +142,10 @@ func (x *executors) Dispatch(jobs []ax.Job) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, j := range jobs {
+		if x.dead {
+			x.unsent[j.BatchNo] = true
+			continue
+		}
 		x.sent[j.BatchNo]++
 		x.jobs = append(x.jobs, j)
 		x.at[j.BatchNo] = time.Now().UnixMilli()

@@ -3,6 +3,7 @@ package runtime_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,72 @@ func TestRestartSettlesWhatRan(t *testing.T) {
 				}
 				if row := w.object("a").Row; row.Active != 0 || row.Waiting != 0 {
 					t.Errorf("counters %+v", row)
+				}
+			})
+		})
+	}
+}
+
+// An attempt that was stored as handed over and that no executor has begun is
+// handed over by the next axd: it is the same one, so it may be one of a task that
+// must not run twice. It is not begun where it is not wanted any more.
+func TestRestartHandsOverWhatWasNotBegun(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		edit    func(*ax.TaskSpec)
+		away    time.Duration
+		cancel  bool
+		again   bool // axd is killed again before it is begun
+		want    ax.Status
+		runs    int
+		message string
+	}{
+		{"not idempotent", nil, 10 * time.Second, false, false, ax.StatusSuccess, 1, ""},
+		{"killed twice", nil, 10 * time.Second, false, true, ax.StatusSuccess, 1, ""},
+		{"cancelled meanwhile", nil, 10 * time.Second, true, false, ax.StatusCancelled, 0, "it was not begun"},
+		{"in time", func(s *ax.TaskSpec) { s.StartWithin = minute }, 40 * time.Second, false, false, ax.StatusSuccess, 1, ""},
+		{"too late", func(s *ax.TaskSpec) { s.StartWithin = minute }, 2 * time.Minute, false, false, ax.StatusFailed, 0, "too late to start it now (start_within)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				w.apply("a", taskSpec(func(s *ax.TaskSpec) {
+					s.Idempotent, s.Retry.Max = false, 3
+					s.Schedules[0].Every = 60 * minute
+					if c.edit != nil {
+						c.edit(s)
+					}
+				}))
+				w.boot()
+				w.until("00:59:59")
+				w.exec.cutOff()
+				w.until("01:00:05")
+				w.wantStatuses("a", ax.StatusDispatched)
+				w.crash()
+				id := w.rows("a")[0].ID
+				if c.cancel {
+					if _, err := w.store.Cancel(t.Context(), id, "ann", time.Now().UnixMilli()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.pass(c.away)
+				if c.again {
+					w.faults.set(failing("Open", ax.ErrUnavailable), nil)
+					w.boot()
+					w.pass(time.Second)
+					w.crash()
+					w.faults.set(nil, nil)
+				}
+				w.boot()
+				w.pass(10 * time.Second)
+				l := w.life(id)
+				if l.Status != c.want || l.Attempt != 1 || l.StoppedMs == 0 || !strings.Contains(l.Error, c.message) {
+					t.Errorf("%+v", l.Instance)
+				}
+				if n := w.exec.sent[ax.BatchNo(w.cfg.Incarnation, id, 1)]; n != c.runs {
+					t.Errorf("given %d times", n)
+				}
+				if row := w.object("a").Row; row.Active != 0 {
+					t.Errorf("active %d", row.Active)
 				}
 			})
 		})

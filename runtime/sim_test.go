@@ -233,6 +233,10 @@ func (s *sim) live() {
 func (s *sim) happen() {
 	switch s.dice.IntN(15) {
 	case 0, 1, 2:
+		if s.dice.IntN(2) == 0 { // what it hands over in its last moments is sent nowhere
+			s.exec.cutOff()
+			s.pass(time.Duration(s.dice.IntN(5_000)) * time.Millisecond)
+		}
 		end := []func(){s.kill, s.crash, s.crash, s.abandon}[s.dice.IntN(4)]
 		end()
 		s.pass(time.Duration(s.dice.IntN(100_000)) * time.Millisecond)

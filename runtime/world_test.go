@@ -134,7 +134,7 @@ func (w *world) kill() {
 	}
 	next := newExecutors()
 	next.play, next.offers, next.sent, next.at, next.jobs = old.play, old.offers, old.sent, old.at, old.jobs
-	next.most = old.most
+	next.most, next.unsent = old.most, old.unsent
 	w.exec = next
 }
 

@@ -70,7 +70,9 @@ func (x *executor) find(ctx context.Context, r record) {
 	select {
 	case <-l.up:
 		x.host.metrics.found.WithLabelValues(x.cmd.Name).Inc()
+		x.host.believe(l.whole)
 	case <-l.over:
+		x.host.believe(l.told)
 	}
 }
 

@@ -40,6 +40,9 @@ type Config struct {
 	Dir  string
 	Host string // name of this host
 	Boot string // id of this start of axd
+	// Incarnation is the store's: what an earlier host has given of another one's
+	// work says nothing.
+	Incarnation string
 	// Output takes what attempts print, in order for each attempt; nil throws
 	// it away. It may block: then executors wait with more output, and reports
 	// go on. A report may overtake the output that came before it.
@@ -93,6 +96,11 @@ type Host struct {
 	output    *mailbox[printed]
 	ready     chan struct{}
 	offered   atomic.Pointer[map[string]Offer] // by handler; replaced, never changed
+
+	// boots are earlier ones of whose jobs all is known, unless inDoubt is set; set
+	// by Run.
+	boots   map[string]bool
+	inDoubt atomic.Bool // an executor has ended without a word of what it began
 
 	mu       sync.Mutex           // guards the fields below, and those of executors and entries
 	entries  map[string]*entry    // jobs whose end was not acknowledged, by batch number
@@ -157,6 +165,9 @@ func (h *Host) Run(ctx context.Context) error {
 		h.cfg.Log.Warn("the folder of executors cannot be written; those that live are taken over all the same", "error", err)
 	}
 	h.epoch = epoch
+	if h.boots, err = joinBoots(h.cfg.Dir, h.cfg.Incarnation, h.cfg.Boot); err != nil {
+		h.cfg.Log.Warn("the folder of executors cannot be written; jobs that this axd hands over and does not send are lost when it is killed", "error", err)
+	}
 	after, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	var own, supervisors sync.WaitGroup

@@ -15,6 +15,7 @@ type entry struct {
 	state    state
 	queuedMs int64
 	known    bool       // dispatch knows it; else only a process does
+	boot     string     // that handed it over, where that was an earlier one
 	cancel   *pb.Cancel // while it is left
 	end      ax.Report  // the end that was reported, from state ended on
 	acked    bool       // that end is durable; stopped is still to come

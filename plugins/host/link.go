@@ -30,6 +30,9 @@ type link struct {
 	err  error         // why; set before over is closed
 	tail string        // the last of its standard error; likewise
 	idle chan struct{} // closed when it drains and has nothing left
+	// whole: its first inventory, of what it has, tells all; set before up is
+	// closed. told: it has left last words, which do; set before over is closed.
+	whole, told bool
 
 	// have is the last number of each attempt's output that is in the log. Only
 	// the printing goroutine uses it.
@@ -92,7 +95,7 @@ func (l *link) run(ctx context.Context) {
 	if err != nil && l.proc.started() {
 		exit += " (" + err.Error() + ")"
 	}
-	h.takeLastWords(l)
+	l.told = h.takeLastWords(l)
 	h.gone(l, exit)
 	h.forgetRecord(l)
 }
@@ -195,6 +198,7 @@ func (l *link) open(
 	case up.Inventory == nil:
 		return nil, nil, "", errors.New("session: its first message is no inventory")
 	}
+	l.whole = up.Inventory.Whole
 	l.x.host.found(l, up.Inventory)
 	return stream, offers, described.Build, nil
 }

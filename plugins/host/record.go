@@ -110,6 +110,36 @@ func nextEpoch(dir string) (uint64, error) {
 	return n, writeFile(path, strconv.AppendUint(nil, n, 10))
 }
 
+// boots are the starts of axd whose jobs are known: an executor that was given
+// any has a record in the folder until all ends are acknowledged.
+const (
+	bootsName = "boots"
+	maxBoots  = 32
+)
+
+// joinBoots returns the earlier boots of whose jobs the folder's records tell all,
+// and adds this one. They are of the same store (a restored one knows other jobs)
+// and of the same start of the kernel (a power cut may have taken records).
+func joinBoots(dir, incarnation, boot string) (known map[string]bool, err error) {
+	path := filepath.Join(dir, bootsName)
+	b, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	mark := incarnation + " " + kernelBoot() + " "
+	known = map[string]bool{}
+	var lines []string
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSuffix(line, "\n")
+		if before, ok := strings.CutPrefix(line, mark); ok && before != "" {
+			known[before] = true
+			lines = append(lines, line)
+		}
+	}
+	lines = append(lines[max(0, len(lines)-maxBoots+1):], mark+boot)
+	return known, writeFile(path, []byte(strings.Join(lines, "\n")+"\n"))
+}
+
 // kernelBoot identifies this start of the kernel: pids of another mean nothing.
 func kernelBoot() string {
 	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -21,7 +21,7 @@ func (h *Host) Recover(jobs []ax.Job) {
 			e = &entry{state: left, queuedMs: now}
 			h.entries[job.BatchNo] = e
 		}
-		e.job, e.known = job, true
+		e.job, e.known, e.boot = job, true, jobs[i].Boot
 	}
 	if !h.asked {
 		h.asked = true
@@ -65,19 +65,31 @@ func (h *Host) ended(x *executor, r record) {
 	if r.Kernel == kernelBoot() {
 		clearing{leader: r.PID, start: r.Start, dir: h.cfg.Dir, spared: h.living}.run()
 	}
-	if tail := p.stderrTail(); r.lastWords() == nil {
-		h.cfg.Log.Warn("executor ended while no axd was there, without a word of its attempts", "executor", x.cmd.Name, "stderr", tail)
+	if l.told = h.takeLastWords(l); !l.told {
+		h.cfg.Log.Warn("executor ended while no axd was there, without a word of its attempts", "executor", x.cmd.Name, "stderr", p.stderrTail())
 	}
-	h.takeLastWords(l)
+	h.believe(l.told)
 	h.gone(l, "ended while no axd was there")
 	h.forgetRecord(l)
 }
 
-// takeLastWords takes in what a process that is gone has left.
-func (h *Host) takeLastWords(l *link) {
-	if up := l.proc.rec.lastWords(); up != nil {
-		h.printed(l, up.Chunks)
-		h.reported(l, up.Reports)
+// takeLastWords takes in what a process that is gone has left, and returns
+// whether it has left a word: that names all that it began.
+func (h *Host) takeLastWords(l *link) bool {
+	up := l.proc.rec.lastWords()
+	if up == nil {
+		return false
+	}
+	h.printed(l, up.Chunks)
+	h.reported(l, up.Reports)
+	return true
+}
+
+// believe notes whether a process of an earlier host has named all that it began.
+// When one has not, what nobody names may have been its.
+func (h *Host) believe(all bool) {
+	if !all {
+		h.inDoubt.Store(true)
 	}
 }
 
@@ -98,7 +110,8 @@ func (l *link) dropRecord() {
 }
 
 // judgeLeft ends what is left of an earlier host when all of its executors that
-// can be found were found: what nobody has is lost, once nothing of it runs.
+// can be found were found: what nobody has is lost, once nothing of it runs; or
+// it was never begun, where that is certain.
 func (h *Host) judgeLeft(ctx context.Context, stale []string) {
 	// Executors of which there is no record never got work.
 	alive := clearing{dir: h.cfg.Dir, executors: true, spared: h.living}.run()
@@ -132,7 +145,13 @@ func (h *Host) judgeLeft(ctx context.Context, stale []string) {
 	now := h.nowMs()
 	h.mu.Lock()
 	for b := range batches {
-		if e := h.entries[b]; e != nil && e.state == left {
+		e := h.entries[b]
+		switch {
+		case e == nil || e.state != left:
+		case h.boots[e.boot] && !h.inDoubt.Load():
+			delete(h.entries, b)
+			reports = append(reports, ax.Report{BatchNo: b, Kind: ax.ReportUnbegun})
+		default:
 			reports = append(reports, e.lose("axd ended while it ran, and no executor that it left has a word of it", now))
 		}
 	}

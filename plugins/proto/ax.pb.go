@@ -997,9 +997,12 @@ func (x *SignalAnswer) GetRefused() string {
 }
 
 type Inventory struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Running       []string               `protobuf:"bytes,1,rep,name=running,proto3" json:"running,omitempty"`
-	Ended         []string               `protobuf:"bytes,2,rep,name=ended,proto3" json:"ended,omitempty"` // and not acknowledged
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Running []string               `protobuf:"bytes,1,rep,name=running,proto3" json:"running,omitempty"`
+	Ended   []string               `protobuf:"bytes,2,rep,name=ended,proto3" json:"ended,omitempty"` // and not acknowledged
+	// What an earlier session sent is begun before this or never: what is not
+	// listed was not begun, or its end was acknowledged.
+	Whole         bool `protobuf:"varint,3,opt,name=whole,proto3" json:"whole,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1046,6 +1049,13 @@ func (x *Inventory) GetEnded() []string {
 		return x.Ended
 	}
 	return nil
+}
+
+func (x *Inventory) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
 }
 
 type Report struct {
@@ -1362,10 +1372,11 @@ const file_ax_proto_rawDesc = "" +
 	"\bbatch_no\x18\x01 \x01(\tR\abatchNo\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\tR\x06signal\x12\x13\n" +
 	"\x05at_ms\x18\x03 \x01(\x03R\x04atMs\x12\x18\n" +
-	"\arefused\x18\x04 \x01(\tR\arefused\";\n" +
+	"\arefused\x18\x04 \x01(\tR\arefused\"Q\n" +
 	"\tInventory\x12\x18\n" +
 	"\arunning\x18\x01 \x03(\tR\arunning\x12\x14\n" +
-	"\x05ended\x18\x02 \x03(\tR\x05ended\"\x8a\x03\n" +
+	"\x05ended\x18\x02 \x03(\tR\x05ended\x12\x14\n" +
+	"\x05whole\x18\x03 \x01(\bR\x05whole\"\x8a\x03\n" +
 	"\x06Report\x12\x19\n" +
 	"\bbatch_no\x18\x01 \x01(\tR\abatchNo\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.ax.plugin.v1.KindR\x04kind\x12\x16\n" +

@@ -21,7 +21,8 @@ const (
 )
 
 // LastWords is the file in its folder in which an executor that ends leaves
-// what no host has acknowledged.
+// what no host has acknowledged. It is there, and may be empty, whenever an
+// executor has ended by itself; what it does not list was not begun.
 const LastWords = "last-words"
 
 // MaxMessageBytes bounds one message. Both sides send at most about 1 MiB, but

@@ -141,13 +141,13 @@ func (e *Executor) Stop(ctx context.Context, cause error) error {
 	return errors.Join(errs...)
 }
 
-// take does what a message of the host asks.
-func (e *Executor) take(m *pb.Down) {
+// take does what a message of the session's host asks.
+func (e *Executor) take(m *pb.Down, session chan struct{}) {
 	if m.Credit > 0 {
 		e.queue.grant(m.Credit)
 	}
 	if len(m.Jobs) > 0 {
-		e.begin(m.Jobs)
+		e.begin(m.Jobs, session)
 	}
 	for _, c := range m.Cancels {
 		e.cancel(c)
@@ -168,11 +168,16 @@ func (e *Executor) take(m *pb.Down) {
 }
 
 // begin starts the jobs that are new, tells again of those that are known and
-// refuses the rest.
-func (e *Executor) begin(jobs []*pb.Job) {
+// refuses the rest. Jobs of a session that is no more are passed over: the next
+// host was told that they were not begun, and gives them again.
+func (e *Executor) begin(jobs []*pb.Job, session chan struct{}) {
 	now := e.nowMs()
 	fresh := make([]*attempt, 0, len(jobs))
 	e.mu.Lock()
+	if e.session != session {
+		e.mu.Unlock()
+		return
+	}
 	for _, j := range jobs {
 		if a, ok := e.attempts[j.BatchNo]; ok {
 			if a.job.Hash == j.Hash {

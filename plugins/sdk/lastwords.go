@@ -37,13 +37,10 @@ func (e *Executor) lastWords() *pb.Up {
 }
 
 // writeLastWords leaves them in the executor's folder for the next host, whole
-// or not at all.
+// or not at all. No job is begun any more: that there is nothing to say says
+// something too.
 func (e *Executor) writeLastWords(home string) error {
-	up := e.lastWords()
-	if len(up.Reports)+len(up.Chunks) == 0 {
-		return nil
-	}
-	b, err := proto.Marshal(up)
+	b, err := proto.Marshal(e.lastWords())
 	if err != nil {
 		return fmt.Errorf("last words: %w", err)
 	}

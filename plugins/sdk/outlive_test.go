@@ -213,6 +213,39 @@ func TestGrace(t *testing.T) {
 	}
 }
 
+// A job that a host which is gone had sent is begun before the next one's
+// inventory, or never: that one gives it again.
+func TestJobOfAnEarlierSession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		runs := map[int64]int{}
+		e := shelf(t, Options{}, func(_ context.Context, job Job) error {
+			runs[job.InstanceID]++
+			return nil
+		})
+		dead := dial(e, hello())
+		dead.say(&pb.Down{Jobs: []*pb.Job{work(1)}})
+		l := dial(e, hello())
+		in, _, _ := l.take()
+		if !in.Whole || !slices.Equal(in.Ended, []string{"i-1-1"}) {
+			t.Errorf("inventory %v", in)
+		}
+		dead.say(&pb.Down{Jobs: []*pb.Job{work(2), work(3)}}) // it was in the socket yet
+		if runs[2] != 0 {
+			t.Error("a job of an earlier session was begun after the inventory")
+		}
+		l.say(&pb.Down{Jobs: []*pb.Job{work(2)}})
+		l.say(&pb.Down{Acks: []string{"i-1-1", "i-2-1"}})
+		dead.say(&pb.Down{Jobs: []*pb.Job{work(1), work(2)}})
+		if runs[1] != 1 || runs[2] != 1 || runs[3] != 0 {
+			t.Errorf("runs %v", runs)
+		}
+		_ = e.Stop(t.Context(), ErrHostGone)
+		dead.hangUp()
+		l.hangUp()
+	})
+}
+
 // The session of a host that is dead, and comes late, is refused.
 func TestOlderHostIsRefused(t *testing.T) {
 	t.Parallel()
@@ -327,8 +360,8 @@ func TestLastWords(t *testing.T) {
 		if err := e.writeLastWords(home); err != nil {
 			t.Error(err)
 		}
-		if _, err := os.Stat(filepath.Join(home, pb.LastWords)); err == nil {
-			t.Error("last words of one that has nothing to say")
+		if b, err := os.ReadFile(filepath.Join(home, pb.LastWords)); err != nil || len(b) != 0 {
+			t.Errorf("last words of one that has nothing to say: %q, %v", b, err)
 		}
 		l := dial(e, hello())
 		l.say(&pb.Down{Jobs: []*pb.Job{work(1), work(2), work(3)}})

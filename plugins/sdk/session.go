@@ -42,7 +42,7 @@ func (e *Executor) Session(s grpc.BidiStreamingServer[pb.Down, pb.Up]) error {
 		return err
 	}
 	received := make(chan error, 1)
-	go func() { received <- e.receive(s) }()
+	go func() { received <- e.receive(s, replaced) }()
 	err = s.Send(&pb.Up{Inventory: inventory})
 	for err == nil {
 		select {
@@ -96,7 +96,7 @@ func (e *Executor) open(h *pb.Hello) (replaced chan struct{}, inventory *pb.Inve
 
 // inventory lists the ledger. Called with mu held.
 func (e *Executor) inventory() *pb.Inventory {
-	in := &pb.Inventory{}
+	in := &pb.Inventory{Whole: true}
 	for batchNo, a := range e.attempts {
 		if a.ended == 0 {
 			in.Running = append(in.Running, batchNo)
@@ -135,7 +135,7 @@ func (e *Executor) abandon() {
 }
 
 // receive returns nil when the host has closed its side.
-func (e *Executor) receive(s grpc.BidiStreamingServer[pb.Down, pb.Up]) error {
+func (e *Executor) receive(s grpc.BidiStreamingServer[pb.Down, pb.Up], session chan struct{}) error {
 	for {
 		m, err := s.Recv()
 		switch {
@@ -144,7 +144,7 @@ func (e *Executor) receive(s grpc.BidiStreamingServer[pb.Down, pb.Up]) error {
 		case err != nil:
 			return err
 		}
-		e.take(m)
+		e.take(m, session)
 	}
 }
 

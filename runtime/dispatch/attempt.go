@@ -20,6 +20,7 @@ type attempt struct {
 	version   *ax.TaskVersion // nil: it is not to be found
 	pool      string          // whose place it holds
 	handedMs  int64
+	startBy   int64 // of one that was taken over: when it is not to begin any more, 0 never
 	startedMs int64
 	stoppedMs int64
 	cancelBy  string // who asked to cancel it; "" nobody
@@ -89,8 +90,14 @@ func (d *Dispatcher) receive(rs []ax.Report) {
 			d.said(r)
 			continue
 		}
-		r = clean(r, now)
 		a := d.attemptOf(r.BatchNo)
+		if r.Kind == ax.ReportUnbegun {
+			if a != nil {
+				d.unbegun(a, now)
+			}
+			continue
+		}
+		r = clean(r, now)
 		switch {
 		case a == nil:
 			d.stranger(r, now)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/failpoint"
+	"github.com/axctl/ax/runtime/rules"
 )
 
 // sweep reads all pending instances that may start within the horizon, so that
@@ -229,9 +230,11 @@ func (d *Dispatcher) inherit(row ax.Instance, now int64) *attempt {
 	}
 	if v != nil {
 		a.job = d.job(h, v)
+		a.startBy = rules.StartBy(v.Spec.StartWithin, row.Kind, row.Attempt, row.DueMs, row.NotBeforeMs)
 	} else { // told as absent; it cannot be tried again
 		a.job = ax.Job{BatchNo: ax.BatchNo(d.cfg.Incarnation, row.ID, row.Attempt), InstanceID: row.ID, Attempt: row.Attempt, Handler: row.Executor}
 	}
+	a.job.Boot = row.Boot
 	d.running[row.ID] = a
 	d.task(row.TaskID).active++
 	a.pool = a.job.Handler
@@ -251,6 +254,33 @@ func (d *Dispatcher) inherit(row ax.Instance, now int64) *attempt {
 		d.armOverdue(a, a.deadlineMs())
 	}
 	return a
+}
+
+// unbegun hands an attempt anew that an earlier boot wrote as handed over and
+// that no executor has begun: it is the same one, and uses up no retry. What is
+// not wanted any more ends instead.
+func (d *Dispatcher) unbegun(a *attempt, now int64) {
+	if a.reported || a.told {
+		return
+	}
+	end := ax.Report{BatchNo: a.job.BatchNo, Kind: ax.ReportRefused, ErrorClass: ax.ClassPermanent, EndedMs: now}
+	switch {
+	case a.cancelBy != "":
+		end.Kind, end.Status, end.StoppedMs = ax.ReportEnded, ax.StatusCancelled, now
+		end.Error = "it was not begun"
+	case a.version == nil:
+		end.Error = "axd ended before it reached its executor, and its definition is not to be found"
+	case a.startBy != 0 && now >= a.startBy:
+		end.Error = "axd ended before it reached its executor, and it is too late to start it now (start_within)"
+	default:
+		d.cfg.Log.Warn("an attempt did not reach its executor before axd ended; it is handed over anew",
+			"task", a.job.Task, "instance", a.ref.ID, "batch_no", a.job.BatchNo)
+		a.handedMs, a.quiet = now, false
+		d.jobs = append(d.jobs, a.job)
+		return
+	}
+	a.reported = true
+	d.reports = append(d.reports, clean(end, now))
 }
 
 func (d *Dispatcher) readVersionsOf(ctx context.Context, rows []ax.Instance) error {

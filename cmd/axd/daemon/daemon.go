@@ -218,7 +218,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 	}
 	executors = append(executors, d.plugins.commands()...)
 	d.executor = host.New(host.Config{
-		Executors: executors, Dir: d.socketDir(), Host: d.cfg.Name, Boot: boot,
+		Executors: executors, Dir: d.socketDir(), Host: d.cfg.Name, Boot: boot, Incarnation: d.info.Incarnation,
 		Output: newOutput(writer, log.With("component", "output")).write, Logged: d.logged,
 		Log: log.With("component", "executors"), Now: d.cfg.Now, Registerer: reg,
 	})
