@@ -70,9 +70,9 @@ func (x *executor) find(ctx context.Context, r record) {
 	select {
 	case <-l.up:
 		x.host.metrics.found.WithLabelValues(x.cmd.Name).Inc()
-		x.host.believe(l.whole)
+		x.host.believe(l.whole, "executor "+x.cmd.Name+" does not say whether it has named all that it has")
 	case <-l.over:
-		x.host.believe(l.told)
+		x.host.believe(l.told, "executor "+x.cmd.Name+" was killed: "+l.err.Error())
 	}
 }
 

@@ -54,7 +54,7 @@ type Config struct {
 	Now        func() time.Time
 	Registerer prometheus.Registerer // nil: no metrics
 	// StartTimeout bounds the time from start to ready, and that in which a
-	// process of an earlier host must answer; default 10 s.
+	// process of an earlier host must answer, if it is not seen to hang; default 10 s.
 	StartTimeout time.Duration
 	// Grace and IdleGrace are how long executors go on without a host, with work
 	// and without; default what they are made for, 5 min and 10 s.
@@ -97,14 +97,14 @@ type Host struct {
 	ready     chan struct{}
 	offered   atomic.Pointer[map[string]Offer] // by handler; replaced, never changed
 
-	// boots are earlier ones of whose jobs all is known, unless inDoubt is set; set
-	// by Run.
-	boots   map[string]bool
-	inDoubt atomic.Bool // an executor has ended without a word of what it began
+	// boots are earlier ones of whose jobs all is known, unless there are doubts;
+	// set by Run.
+	boots map[string]bool
 
 	mu       sync.Mutex           // guards the fields below, and those of executors and entries
 	entries  map[string]*entry    // jobs whose end was not acknowledged, by batch number
 	handlers map[string]*executor // who offered a handler last, running or not
+	doubts   []string             // why executors have not named all that they began
 	settled  int                  // executors that have come up or failed to
 	alive    map[*process]struct{}
 	asked    bool // Recover was called

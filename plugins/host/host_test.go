@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -213,9 +214,10 @@ func TestNextAxdClearsWhatIsLeft(t *testing.T) {
 		name   string
 		signal syscall.Signal // for the executor
 		beside bool           // what is left has an executor that lives
+		why    string
 	}{
-		{"executor killed", syscall.SIGKILL, false},
-		{"executor hangs", syscall.SIGSTOP, true},
+		{"executor killed", syscall.SIGKILL, false, "no executor that it left has a word of it"},
+		{"executor stopped", syscall.SIGSTOP, true, "of it; executor executor was killed: it does not answer: a signal has stopped it, and it was not continued within 2s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -241,23 +243,28 @@ func TestNextAxdClearsWhatIsLeft(t *testing.T) {
 			if running(nap) == 0 {
 				t.Fatal("nothing was left")
 			}
-			nextAxdClears(t, dir)
+			said := nextAxdClears(t, dir)
 			if n := running(nap); n != 0 || !gone(pid) {
 				t.Errorf("%d processes are left", n)
+			}
+			if !strings.Contains(said, c.why) {
+				t.Errorf("the loss is told as %q", said)
 			}
 		})
 	}
 }
 
 // nextAxdClears does what the next axd does, in a process that nothing descends
-// from, until all attempts are lost.
-func nextAxdClears(t *testing.T, dir string) {
+// from, until all attempts are lost, and returns how they are told.
+func nextAxdClears(t *testing.T, dir string) string {
 	t.Helper()
 	next := exec.Command(os.Args[0], dir)
 	next.Env = []string{roleKey + "=next axd"}
-	if out, err := next.CombinedOutput(); err != nil {
+	out, err := next.CombinedOutput()
+	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	return string(out)
 }
 
 func TestOutput(t *testing.T) {
@@ -473,4 +480,40 @@ func TestJobsWaitForTheirExecutor(t *testing.T) {
 	if r := b.end("i-3-1"); r.Status != ax.StatusCancelled && r.Status != ax.StatusSuccess {
 		t.Errorf("%+v", r)
 	}
+}
+
+// An executor that lives and answers nothing, for no reason that can be seen, is
+// killed as soon as it is known to sleep, and only then its attempts are lost.
+func TestFoundExecutorHangs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	silent := exec.Command(os.Args[0])
+	silent.Env = []string{roleKey + "=silent"}
+	silent.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := silent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := silent.Process.Pid
+	go func() { _ = silent.Wait() }()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, err := strconv.ParseUint(strings.Fields(string(stat[strings.LastIndex(string(stat), ")")+1:]))[19], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record(t, dir, pid, started)
+	began := time.Now()
+	h := start(t, func(c *host.Config) { c.Dir = dir }, "executor")
+	h.Recover([]ax.Job{job("i-1-1", "noop", `{}`)})
+	if r := h.end("i-1-1"); r.Kind != ax.ReportLost || !gone(pid) {
+		t.Errorf("%+v; gone %v", r, gone(pid))
+	}
+	if took := time.Since(began); took > 8*time.Second { // it is 2 s and a little where nothing else runs
+		t.Errorf("judged after %s", took)
+	}
+	h.until("what was found out", func() bool {
+		return strings.Contains(h.log.String(), "it does not answer: it sleeps, and has said nothing within 2s")
+	})
 }

@@ -92,7 +92,9 @@ func (l *link) run(ctx context.Context) {
 		l.err = errors.New(l.proc.exitText())
 	}
 	exit := l.proc.exitText()
-	if err != nil && l.proc.started() {
+	if errors.Is(err, errHangs) {
+		exit = "killed: " + err.Error()
+	} else if err != nil && l.proc.started() {
 		exit += " (" + err.Error() + ")"
 	}
 	l.told = h.takeLastWords(l)
@@ -117,7 +119,10 @@ var errHangs = errors.New("it does not answer")
 func (l *link) serve(ctx context.Context, started func() bool) error {
 	cfg := &l.x.host.cfg
 	limit := cfg.StartTimeout
-	deadline := time.Now().Add(limit)
+	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it has said nothing within %s", limit))
+	defer cancel()
+	start, giveUp := context.WithCancelCause(limited)
+	defer giveUp(nil)
 	if l.proc.child {
 		addr, err := l.proc.handshake(limit)
 		if err != nil {
@@ -127,8 +132,8 @@ func (l *link) serve(ctx context.Context, started func() bool) error {
 		if err := l.proc.rec.write(); err != nil { // before it can get work
 			return fmt.Errorf("record: %w", err)
 		}
-	} else if s, ok := readStat(l.proc.pid()); ok && s.stopped {
-		deadline = time.Now().Add(min(limit, stoppedLimit)) // it may be continued in this instant
+	} else {
+		go watchQuiet(start, func() look { return lookAt(l.proc.pid()) }, giveUp)
 	}
 	conn, err := grpc.NewClient("passthrough:"+l.proc.rec.Socket,
 		grpc.WithContextDialer(l.proc.dial),
@@ -143,13 +148,14 @@ func (l *link) serve(ctx context.Context, started func() bool) error {
 	defer func() { _ = conn.Close() }()
 	session, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
-	stream, offers, build, err := l.open(ctx, session, hangUp, pb.NewExecutorClient(conn), deadline)
+	stream, offers, build, err := l.open(start, session, hangUp, pb.NewExecutorClient(conn))
 	if err != nil {
-		if !l.proc.child && !time.Now().Before(deadline) {
-			err = fmt.Errorf("%w: %w", errHangs, err)
+		if !l.proc.child && start.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", errHangs, context.Cause(start))
 		}
 		return err
 	}
+	giveUp(nil) // it has answered
 	received := make(chan error, 1)
 	go func() { received <- l.receive(stream) }()
 	if err := l.offer(offers); err != nil {
@@ -162,15 +168,11 @@ func (l *link) serve(ctx context.Context, started func() bool) error {
 	return l.send(ctx, stream, received)
 }
 
-// stoppedLimit is how long a process that was found stopped has to go on.
-const stoppedLimit = 2 * time.Second
-
-// open greets the process: what it is, and what it still has.
+// open greets the process: what it is, and what it still has. When start ends it
+// gives up.
 func (l *link) open(
-	ctx, session context.Context, hangUp func(), client pb.ExecutorClient, deadline time.Time,
+	start, session context.Context, hangUp func(), client pb.ExecutorClient,
 ) (stream grpc.BidiStreamingClient[pb.Down, pb.Up], offers []Offer, build string, err error) {
-	start, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
 	described, err := client.Describe(start, &pb.DescribeRequest{}, grpc.WaitForReady(true))
 	if err != nil {
 		return nil, nil, "", fmt.Errorf("describe: %w", err)
@@ -181,8 +183,7 @@ func (l *link) open(
 	if stream, err = client.Session(session); err != nil {
 		return nil, nil, "", fmt.Errorf("session: %w", err)
 	}
-	late := time.AfterFunc(time.Until(deadline), hangUp)
-	defer late.Stop()
+	defer context.AfterFunc(start, hangUp)()
 	cfg := l.x.host.cfg
 	err = stream.Send(&pb.Down{Hello: &pb.Hello{
 		Secret: l.proc.rec.Secret, Host: cfg.Host, Boot: cfg.Boot, Window: window, Epoch: l.x.host.epoch,

@@ -124,6 +124,7 @@ func nextAxd(dir string) error {
 		for _, r := range <-h.Reports() {
 			if r.Kind == ax.ReportLost {
 				lost++
+				fmt.Println(r.Error)
 			}
 			h.Acknowledge([]string{r.BatchNo})
 		}

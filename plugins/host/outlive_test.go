@@ -235,6 +235,28 @@ func TestPinnedProgram(t *testing.T) {
 	}
 }
 
+// record makes a process one that an earlier host has started.
+func record(t *testing.T, dir string, pid int, start uint64) {
+	t.Helper()
+	kernel, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := filepath.Join(dir, "x-executor-1")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(map[string]any{
+		"name": "executor", "pid": pid, "start": start, "kernel": strings.TrimSpace(string(kernel)), "socket": "/nowhere",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "executor.json"), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // B087: a process that has the pid of a dead executor is none of it, and gets no
 // signal.
 func TestPidOfAnotherProcess(t *testing.T) {
@@ -248,23 +270,7 @@ func TestPidOfAnotherProcess(t *testing.T) {
 		_ = other.Process.Kill()
 		_ = other.Wait()
 	}()
-	kernel, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		t.Fatal(err)
-	}
-	home := filepath.Join(dir, "x-executor-1")
-	if err := os.Mkdir(home, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	b, err := json.Marshal(map[string]any{
-		"name": "executor", "pid": other.Process.Pid, "start": 1, "kernel": strings.TrimSpace(string(kernel)), "socket": "/nowhere",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(home, "executor.json"), b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	record(t, dir, other.Process.Pid, 1)
 	h := start(t, func(c *host.Config) { c.Dir = dir }, "executor")
 	h.Recover([]ax.Job{job("i-1-1", "noop", `{}`)})
 	if r := h.end("i-1-1"); r.Kind != ax.ReportLost {

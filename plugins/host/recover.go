@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/axctl/ax"
@@ -68,7 +69,7 @@ func (h *Host) ended(x *executor, r record) {
 	if l.told = h.takeLastWords(l); !l.told {
 		h.cfg.Log.Warn("executor ended while no axd was there, without a word of its attempts", "executor", x.cmd.Name, "stderr", p.stderrTail())
 	}
-	h.believe(l.told)
+	h.believe(l.told, "executor "+x.cmd.Name+" ended meanwhile, and left none")
 	h.gone(l, "ended while no axd was there")
 	h.forgetRecord(l)
 }
@@ -86,10 +87,12 @@ func (h *Host) takeLastWords(l *link) bool {
 }
 
 // believe notes whether a process of an earlier host has named all that it began.
-// When one has not, what nobody names may have been its.
-func (h *Host) believe(all bool) {
+// When one has not, for the reason given, what nobody names may have been its.
+func (h *Host) believe(all bool, why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if !all {
-		h.inDoubt.Store(true)
+		h.doubts = append(h.doubts, why)
 	}
 }
 
@@ -148,11 +151,12 @@ func (h *Host) judgeLeft(ctx context.Context, stale []string) {
 		e := h.entries[b]
 		switch {
 		case e == nil || e.state != left:
-		case h.boots[e.boot] && !h.inDoubt.Load():
+		case h.boots[e.boot] && len(h.doubts) == 0:
 			delete(h.entries, b)
 			reports = append(reports, ax.Report{BatchNo: b, Kind: ax.ReportUnbegun})
 		default:
-			reports = append(reports, e.lose("axd ended while it ran, and no executor that it left has a word of it", now))
+			why := append([]string{"axd ended while it ran, and no executor that it left has a word of it"}, h.doubts...)
+			reports = append(reports, e.lose(strings.Join(why, "; "), now))
 		}
 	}
 	h.mu.Unlock()
