@@ -32,6 +32,10 @@ type HostOffer struct {
 	AtMs     int64
 	Handlers []OfferedHandler // by name
 	Plugins  []HostPlugin     // by name and path
+	// Containment says how the processes of attempts are kept together; "" when
+	// an older axd told.
+	Containment string
+	DataProblem string // what is wrong with the data folder; "" nothing
 }
 
 // OfferedHandler is a handler with the schema that a host's executor has for it.
@@ -48,7 +52,11 @@ type HostPlugin struct {
 	Path    string // absolute
 	SHA256  string // of the file when it was last looked at; "" not known
 	Problem string // why it does not run; "" it runs
-	// Declared says how it has been declared otherwise since it was started; it
-	// runs as it was until axd is started again. "" as it runs.
+	// Declared says why it runs on as it was started, although it, or its file,
+	// should be another one by now. "" it runs as it should.
 	Declared string
+	Shadowed string // its handlers that another one has, and who; "" none
+	// QuarantinedMs is since when it has been in a crash loop, 0 it is not, and
+	// RetryMs when it is started again; Problem says why.
+	QuarantinedMs, RetryMs int64
 }

@@ -17,6 +17,10 @@ func All() []plugins.Handler {
 	return []plugins.Handler{http.New(), shell.New()}
 }
 
+// Containment says, for people, how processes of attempts are kept together by
+// an executor that this process starts.
+func Containment() string { return shell.Containment() }
+
 // Serve is the executor process of the built-in handler called name. It
 // returns an error when there is no such handler, and else never.
 func Serve(name string) error {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,8 +30,11 @@ type Description struct {
 // endWithin is how long a plugin that was asked may take to end.
 const endWithin = 2 * time.Second
 
+// ErrMute says that a plugin did not answer until the context ended.
+var ErrMute = errors.New("it did not answer in time")
+
 // Describe starts a plugin, asks it for its handlers over the real protocol and
-// ends it, all until ctx ends. A file that is not the pinned one is not started.
+// ends it. When ctx ends before it has answered it is killed (ErrMute). A file that is not the pinned one is not started.
 func Describe(ctx context.Context, p Plugin, environ []string) (Description, error) {
 	var d Description
 	if p.Problem != "" {
@@ -76,7 +80,13 @@ func ask(ctx context.Context, p Plugin, file *os.File, dir string, environ []str
 		pb.CookieKey + "=" + pb.CookieValue, fmt.Sprintf("PLUGIN_PROTOCOL_VERSIONS=%d", pb.Version), "PLUGIN_UNIX_SOCKET_DIR=" + dir,
 	}, p.Environ(environ)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	var answered atomic.Bool
+	cmd.Cancel = func() error {
+		if !answered.Load() { // it is not asked politely who does not answer
+			return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		}
+		return cmd.Process.Signal(syscall.SIGTERM)
+	}
 	cmd.WaitDelay = endWithin
 	var said tail
 	cmd.Stderr = &said
@@ -104,13 +114,19 @@ func ask(ctx context.Context, p Plugin, file *os.File, dir string, environ []str
 	select {
 	case a := <-address:
 		answer, err = describe(ctx, a)
+		answered.Store(err == nil)
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w: it made its handshake and no more", ErrMute)
+		}
 		cancel()
 		<-ended
 	case err = <-ended:
-		err = fmt.Errorf("it ended before its handshake (%s)", exitText(err))
+		if err = fmt.Errorf("it ended before its handshake (%s)", exitText(err)); ctx.Err() != nil {
+			err = ErrMute
+		}
 	case <-ctx.Done():
 		<-ended
-		err = fmt.Errorf("no handshake in time: %w", context.Cause(ctx))
+		err = ErrMute
 	}
 	if text := said.text(); err != nil && text != "" {
 		err = fmt.Errorf("%w; it said: %s", err, text)

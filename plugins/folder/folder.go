@@ -29,6 +29,7 @@ type Plugin struct {
 	Path    string // absolute
 	Spec    ax.PluginSpec
 	Problem string // why it is not to be started, "" when it may be
+	Missing bool   // its file is not there, which is the Problem
 }
 
 // Find returns the plugins of a folder in the order of their names: those that
@@ -48,6 +49,8 @@ func Find(dir string, declared map[string]ax.PluginSpec) ([]Plugin, error) {
 			p.Problem = fmt.Sprintf("path %q leaves the plugin folder", spec.Path)
 		default:
 			p.Problem = problem(dir, spec.Path)
+			_, err := os.Lstat(p.Path)
+			p.Missing = errors.Is(err, fs.ErrNotExist)
 		}
 		found = append(found, p)
 	}

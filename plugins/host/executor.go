@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -26,20 +27,32 @@ const (
 // of an earlier program or host that finish what they have.
 type executor struct {
 	host    *Host
-	cmd     Command
-	retired bool           // it is configured no more: it only finishes
-	links   sync.WaitGroup // of those that were found
+	cmd     Command        // its Name stays; the rest is guarded by Host.mu
+	links   sync.WaitGroup // of those that were found or started
+	changed chan struct{}  // holds a token when cmd is another one
+	removed chan struct{}  // closed when it is retired
 
 	// Guarded by Host.mu.
-	jobs        []*pb.Job // wait for a process
-	current     *link     // takes jobs; nil: none
-	settled     bool      // has come up or failed to
-	known       bool      // has told its handlers once
-	problem     string    // why it last failed; "" when it has run since
-	quarantined string    // why nothing is started for now; "" is not so
+	retired       bool      // it is configured no more: it only finishes
+	jobs          []*pb.Job // wait for a process
+	current       *link     // takes jobs; nil: none
+	offers        []Offer   // of the process that came up last
+	names         []string  // of its handlers, as it told last
+	shadowed      []string  // those of them that are another executor's
+	settled       bool      // has come up or failed to
+	known         bool      // has told its handlers once
+	sum           string    // of the program that came up last
+	problem       string    // why it last failed; "" when it has run since
+	words         string    // the last it said on standard error then
+	note          string    // what keeps the one that runs from being changed
+	quarantined   string    // why nothing is started for now; "" is not so
+	quarantinedMs int64     // since when
+	retryMs       int64     // when it is started again; 0 while it is up or starts
 }
 
-func newExecutor(h *Host, c Command) *executor { return &executor{host: h, cmd: c} }
+func newExecutor(h *Host, c Command) *executor {
+	return &executor{host: h, cmd: c, names: c.Handlers, changed: make(chan struct{}, 1), removed: make(chan struct{})}
+}
 
 // find takes over a process of an earlier host. It returns when that has begun
 // or failed. One that is of another program than would be started now, or the
@@ -51,9 +64,9 @@ func (x *executor) find(ctx context.Context, r record) {
 		return
 	}
 	l := newLink(x, p)
-	_, sum, err := x.program()
+	cmd, sum, err := x.program()
 	x.host.mu.Lock()
-	l.draining = x.retired || err != nil || sum != r.SHA256 || x.current != nil
+	l.draining = x.retired || err != nil || !r.is(cmd, sum) || x.current != nil
 	x.host.mu.Unlock()
 	x.links.Go(func() {
 		l.run(ctx)
@@ -80,7 +93,7 @@ func (x *executor) find(ctx context.Context, r record) {
 // it when its program's file is another.
 func (x *executor) supervise(ctx context.Context) {
 	defer x.links.Wait()
-	if x.retired {
+	if x.isRetired() {
 		return
 	}
 	failures, began := 0, time.Now()
@@ -98,9 +111,12 @@ func (x *executor) supervise(ctx context.Context) {
 				l, began = next, time.Now()
 				continue
 			}
+			if x.isRetired() {
+				return
+			}
 			tail, err, l = l.tail, l.err, nil
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || x.isRetired() {
 			return
 		}
 		if time.Since(began) > steady {
@@ -117,11 +133,11 @@ func (x *executor) supervise(ctx context.Context) {
 // launch starts a process and returns when it takes jobs, or why it does not.
 func (x *executor) launch(ctx context.Context) (l *link, stderrTail string, err error) {
 	x.host.metrics.starts.WithLabelValues(x.cmd.Name).Inc()
-	_, sum, err := x.program()
+	cmd, sum, err := x.program()
 	if err != nil {
 		return nil, "", err
 	}
-	p, err := newProcess(x, sum)
+	p, err := newProcess(x, cmd, sum)
 	if err != nil {
 		return nil, "", err
 	}
@@ -135,36 +151,68 @@ func (x *executor) launch(ctx context.Context) (l *link, stderrTail string, err 
 	}
 }
 
-// attend waits until the process is over. When its program's file has become
-// another one it starts that, and returns its process once it takes the jobs:
-// then the one before only finishes what it has. A program that does not start
-// changes nothing.
+// attend waits until the process is over, or it is nobody's any more. When its
+// program's file or the way to start it has become another one it starts that,
+// and returns its process once it takes the jobs: then the one before only
+// finishes what it has. A program that does not start, or is not the pinned one,
+// changes nothing, which is noted.
 func (x *executor) attend(ctx context.Context, l *link) (next *link) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
-	tried := l.proc.rec.SHA256
+	tried := ""
 	for {
 		select {
 		case <-l.over:
 			return nil
+		case <-x.removed:
+			return nil
 		case <-ctx.Done():
 			<-l.over
 			return nil
+		case <-x.changed:
+			tried = ""
 		case <-ticker.C:
 		}
-		_, sum, err := x.program()
-		if err != nil || sum == tried || sum == l.proc.rec.SHA256 {
+		cmd, sum, err := x.program()
+		log := x.host.cfg.Log.With("executor", cmd.Name, "path", cmd.Path, "pid", l.proc.pid())
+		switch {
+		case err != nil:
+			if x.remark(err.Error()) {
+				log.Error("the program is not what it should be: the process that runs goes on", "error", err)
+			}
+			continue
+		case l.proc.rec.is(cmd, sum):
+			x.remark("")
+			continue
+		case sum == tried:
 			continue
 		}
-		log := x.host.cfg.Log.With("executor", x.cmd.Name, "path", x.cmd.Path)
 		tried = sum
 		next, tail, err := x.launch(ctx)
 		if err == nil {
-			log.Info("program was replaced: the process before finishes what it has and takes no more jobs", "pid", l.proc.pid())
+			x.remark("")
+			log.Info("program was replaced: the process before finishes what it has and takes no more jobs")
 			return next
 		}
+		x.remark("what it should be now does not start: " + err.Error())
 		log.Error("program was replaced and does not start: the process before goes on", "error", err, "stderr", tail)
 	}
+}
+
+// remark notes what keeps the process that runs from being changed, "" nothing.
+// It returns whether that is news.
+func (x *executor) remark(note string) bool {
+	x.host.mu.Lock()
+	defer x.host.mu.Unlock()
+	was := x.note
+	x.note = note
+	return was != note
+}
+
+func (x *executor) isRetired() bool {
+	x.host.mu.Lock()
+	defer x.host.mu.Unlock()
+	return x.retired
 }
 
 // failed takes note of the end of a process. It is logged when it is the first
@@ -174,6 +222,7 @@ func (x *executor) failed(failures int, tail string, err error) {
 	switch {
 	case failures == 1:
 		log.Error("executor ended", "error", err, "stderr", tail)
+	case errors.Is(err, errPinned): // it was not started, and has been told
 	case failures == loopStarts:
 		log.Error("executor in a crash loop", "error", err, "stderr", tail, "failures", failures,
 			"hint", "it is quarantined: tried again every 30 s, and when its program changes")
@@ -181,21 +230,25 @@ func (x *executor) failed(failures int, tail string, err error) {
 		log.Debug("executor ended", "error", err, "failures", failures)
 	}
 	x.host.mu.Lock()
-	x.problem = err.Error()
+	x.problem, x.words, x.note = err.Error(), tail, ""
 	x.host.mu.Unlock()
 	why := ""
-	if failures >= loopStarts {
+	if failures >= loopStarts && !errors.Is(err, errPinned) {
 		why = err.Error()
 	}
 	x.host.refuseWaiting(x, why)
 }
 
-// pause waits before the next start; a quarantine ends when the program changes
-// too. It returns false when ctx has ended.
+// pause waits before the next start; a quarantine ends when the program, or the
+// way to start it, changes too. It returns false when nothing is to be started
+// any more.
 func (x *executor) pause(ctx context.Context, failures int) bool {
 	_, was, _ := x.program()
-	late := time.NewTimer(min(maxBackoff, firstBackoff<<min(failures-1, 20)))
+	wait := min(maxBackoff, firstBackoff<<min(failures-1, 20))
+	late := time.NewTimer(wait)
 	defer late.Stop()
+	x.retryAt(x.host.nowMs() + wait.Milliseconds())
+	defer x.retryAt(0)
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
 	for {
@@ -204,12 +257,23 @@ func (x *executor) pause(ctx context.Context, failures int) bool {
 			return true
 		case <-ctx.Done():
 			return false
+		case <-x.removed:
+			return false
+		case <-x.changed:
+			return true
 		case <-ticker.C:
 			if _, is, _ := x.program(); is != was && is != "" {
 				return true
 			}
 		}
 	}
+}
+
+// retryAt notes when the next start is.
+func (x *executor) retryAt(ms int64) {
+	x.host.mu.Lock()
+	defer x.host.mu.Unlock()
+	x.retryMs = ms
 }
 
 // running returns the process that takes jobs.
@@ -228,9 +292,7 @@ func (x *executor) settle() {
 		return
 	}
 	x.settled = true
-	if h.settled++; h.settled == len(h.executors) {
-		close(h.ready)
-	}
+	h.checkReady()
 }
 
 // wakeUp makes the running process look for jobs. Called with Host.mu held.

@@ -26,7 +26,10 @@ type Command struct {
 	// Own says that the program is the running one. It is started as it is in
 	// memory, even when its file is another one by now.
 	Own bool
-	// Handlers are names that are this executor's, whoever comes up first.
+	// Declared says that a plugin block names it, so that it comes before those
+	// that only lie in the folder (folder.Owners).
+	Declared bool
+	// Handlers are those it offered when it ran last, until it tells itself.
 	Handlers []string
 }
 
@@ -84,30 +87,32 @@ type Offer struct {
 // Host runs executors. Its methods may be called by many goroutines at once,
 // before, during and after Run.
 type Host struct {
-	cfg       Config
-	executors []*executor
-	programs  programs
-	metrics   *metrics
-	epoch     uint64 // counts the hosts with this folder; set by Run
-	leaving   atomic.Bool
-	recover   chan struct{} // closed by Recover
-	reports   chan []ax.Report
-	outbox    *mailbox[ax.Report]
-	output    *mailbox[printed]
-	ready     chan struct{}
-	offered   atomic.Pointer[map[string]Offer] // by handler; replaced, never changed
+	cfg      Config
+	programs programs
+	metrics  *metrics
+	epoch    uint64 // counts the hosts with this folder; set by Run
+	leaving  atomic.Bool
+	recover  chan struct{} // closed by Recover
+	reports  chan []ax.Report
+	outbox   *mailbox[ax.Report]
+	output   *mailbox[printed]
+	ready    chan struct{}
+	offered  atomic.Pointer[map[string]Offer] // by handler; replaced, never changed
 
 	// boots are earlier ones of whose jobs all is known, unless there are doubts;
 	// set by Run.
 	boots map[string]bool
 
-	mu       sync.Mutex           // guards the fields below, and those of executors and entries
-	entries  map[string]*entry    // jobs whose end was not acknowledged, by batch number
-	handlers map[string]*executor // who offered a handler last, running or not
-	doubts   []string             // why executors have not named all that they began
-	settled  int                  // executors that have come up or failed to
-	alive    map[*process]struct{}
-	asked    bool // Recover was called
+	mu        sync.Mutex // guards the fields below, and those of executors and entries
+	executors []*executor
+	entries   map[string]*entry    // jobs whose end was not acknowledged, by batch number
+	handlers  map[string]*executor // whose a handler is, running or not (resolve)
+	former    map[string]bool      // handlers of executors that were taken away
+	doubts    []string             // why executors have not named all that they began
+	spawn     func(*executor)      // starts to supervise one; nil before Run and when it ends
+	begun     bool                 // Run has
+	alive     map[*process]struct{}
+	asked     bool // Recover was called
 }
 
 var _ ax.Executors = (*Host)(nil)
@@ -132,18 +137,14 @@ func New(cfg Config) *Host {
 		ready:    make(chan struct{}),
 		entries:  map[string]*entry{},
 		handlers: map[string]*executor{},
+		former:   map[string]bool{},
 	}
 	h.offered.Store(&map[string]Offer{})
 	for _, c := range cfg.Executors {
-		x := newExecutor(h, c)
-		h.executors = append(h.executors, x)
-		for _, name := range c.Handlers {
-			h.handlers[name] = x
-		}
+		h.executors = append(h.executors, newExecutor(h, c))
 	}
-	if len(h.executors) == 0 {
-		close(h.ready)
-	}
+	h.tell(h.resolve())
+	h.checkReady()
 	return h
 }
 
@@ -178,7 +179,11 @@ func (h *Host) Run(ctx context.Context) error {
 	records := readRecords(h.cfg.Dir)
 	stale := staleFolders(h.cfg.Dir, records)
 	var found sync.WaitGroup
-	for _, x := range h.withRetired(records) {
+	h.mu.Lock()
+	h.begun, h.spawn = true, func(x *executor) { supervisors.Go(func() { x.supervise(ctx) }) }
+	all := h.withRetired(records)
+	h.mu.Unlock()
+	for _, x := range all {
 		found.Add(1)
 		supervisors.Go(func() {
 			var mine sync.WaitGroup
@@ -197,6 +202,9 @@ func (h *Host) Run(ctx context.Context) error {
 		h.judgeLeft(ctx, stale)
 	})
 	<-ctx.Done()
+	h.mu.Lock()
+	h.spawn = nil
+	h.mu.Unlock()
 	supervisors.Wait()
 	end()
 	own.Wait()
@@ -207,6 +215,7 @@ func (h *Host) Run(ctx context.Context) error {
 func (h *Host) Leave() { h.leaving.Store(true) }
 
 // withRetired returns the executors, and one for each that only records tell of.
+// Called with mu held.
 func (h *Host) withRetired(records []record) []*executor {
 	all := slices.Clone(h.executors)
 	for _, r := range records {
@@ -240,20 +249,6 @@ func (h *Host) Handlers() []Offer {
 	}
 	slices.SortFunc(offers, func(a, b Offer) int { return cmp.Compare(a.Schema.Handler, b.Schema.Handler) })
 	return offers
-}
-
-// Problems returns why executors do not run, by name, of those that have failed
-// to since they last did.
-func (h *Host) Problems() map[string]string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	problems := map[string]string{}
-	for _, x := range h.executors {
-		if x.problem != "" {
-			problems[x.cmd.Name] = x.problem
-		}
-	}
-	return problems
 }
 
 // Fit implements ax.Executors.
@@ -291,19 +286,6 @@ func (h *Host) living() map[int]uint64 {
 		}
 	}
 	return pids
-}
-
-// Quarantined returns why executors are not started for now, by name.
-func (h *Host) Quarantined() map[string]string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	why := map[string]string{}
-	for _, x := range h.executors {
-		if x.quarantined != "" {
-			why[x.cmd.Name] = x.quarantined
-		}
-	}
-	return why
 }
 
 // Reports implements ax.Executors.

@@ -448,15 +448,31 @@ func TestLongSocketFolder(t *testing.T) {
 	}
 }
 
+// Of two that offer one handler the first by name has it, whichever is up first,
+// and the other has what is left.
 func TestTwoExecutorsOfOneHandler(t *testing.T) {
 	t.Parallel()
 	b := start(t, func(c *host.Config) {
 		c.Executors[1].Env = []string{roleKey + "=executor"}
 	}, "executor", "second")
-	b.until("the refusal", func() bool { return strings.Contains(b.log.String(), "is offered by executor") })
+	b.until("the loser", func() bool { return strings.Contains(b.log.String(), `plugin=executor`) })
 	b.Dispatch([]ax.Job{job("i-1-1", "noop", `{}`)})
-	if r := b.end("i-1-1"); r.Status != ax.StatusSuccess {
+	if r := b.end("i-1-1"); r.Status != ax.StatusSuccess || r.Executor != "executor" {
 		t.Errorf("%+v", r)
+	}
+	for _, s := range b.States() {
+		if s.Problem != "" || (s.Executor == "second") != (s.Shadowed["noop"] == "executor ("+os.Args[0]+")") {
+			t.Errorf("%+v", s)
+		}
+	}
+	// A plugin block comes before a name.
+	b.Configure([]host.Command{
+		{Name: "executor", Path: os.Args[0], Env: []string{roleKey + "=executor"}},
+		{Name: "second", Path: os.Args[0], Env: []string{roleKey + "=executor"}, Declared: true},
+	})
+	b.Dispatch([]ax.Job{job("i-2-1", "noop", `{}`)})
+	if r := b.end("i-2-1"); r.Status != ax.StatusSuccess || r.Executor != "second" {
+		t.Errorf("after the block: %+v", r)
 	}
 }
 

@@ -153,8 +153,13 @@ func (l *link) cancel(c *pb.Cancel) {
 
 // unknown says why nobody takes a job of the handler. Called with mu held.
 func (h *Host) unknown(handler string) (class ax.ErrorClass, why string) {
-	if h.settled < len(h.executors) {
-		return ax.ClassTransient, fmt.Sprintf("no executor offers handler %q yet", handler)
+	for _, x := range h.executors {
+		if !x.settled {
+			return ax.ClassTransient, fmt.Sprintf("no executor offers handler %q yet", handler)
+		}
+	}
+	if h.former[handler] {
+		return ax.ClassTransient, fmt.Sprintf("the plugin that offered handler %q was taken away", handler)
 	}
 	for _, x := range h.executors {
 		if !x.known {
@@ -287,11 +292,17 @@ func (h *Host) refuseWaiting(x *executor, why string) {
 // quarantine notes why an executor is not started for now; "" ends it. Called
 // with mu held.
 func (h *Host) quarantine(x *executor, why string) {
-	x.quarantined = why
 	value := 0.0
-	if why != "" {
+	switch {
+	case why == "":
+		x.quarantinedMs = 0
+	case x.quarantined == "":
+		x.quarantinedMs = h.nowMs()
+		value = 1
+	default:
 		value = 1
 	}
+	x.quarantined = why
 	h.metrics.quarantined.WithLabelValues(x.cmd.Name).Set(value)
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/axctl/ax/failpoint"
@@ -158,9 +157,7 @@ func (l *link) serve(ctx context.Context, started func() bool) error {
 	giveUp(nil) // it has answered
 	received := make(chan error, 1)
 	go func() { received <- l.receive(stream) }()
-	if err := l.offer(offers); err != nil {
-		return err
-	}
+	l.offer(offers)
 	defer l.withdraw()
 	started()
 	close(l.up)
@@ -244,53 +241,29 @@ func (x *executor) read(d *pb.DescribeResponse) ([]Offer, error) {
 }
 
 // offer makes the process the one that takes jobs for its handlers, unless it
-// drains. It fails when another executor offers one.
-func (l *link) offer(offers []Offer) error {
+// drains.
+func (l *link) offer(offers []Offer) {
 	h, x := l.x.host, l.x
+	var lost []shadow
+	defer func() { h.tell(lost) }()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if l.draining {
-		l.down.drain = true
-		l.wakeUp()
-		l.checkIdle()
-		return nil
-	}
-	for _, o := range offers {
-		if other := h.handlers[o.Schema.Handler]; other != nil && other != x {
-			return fmt.Errorf("handler %q is offered by executor %s (%s) and by %s (%s)",
-				o.Schema.Handler, other.cmd.Name, other.cmd.Path, x.cmd.Name, x.cmd.Path)
-		}
+	if l.draining || x.retired {
+		l.drain()
+		return
 	}
 	if before := x.current; before != nil {
 		before.drain()
 	}
-	for name, owner := range h.handlers {
-		if owner == x && !slices.ContainsFunc(offers, func(o Offer) bool { return o.Schema.Handler == name }) {
-			delete(h.handlers, name) // it was its, and is not any more
-		}
-	}
-	all := h.offersWithout(x)
+	x.current, x.known, x.problem, x.words = l, true, "", ""
+	x.offers, x.names, x.sum = offers, nil, l.proc.rec.SHA256
 	for _, o := range offers {
-		h.handlers[o.Schema.Handler] = x
-		all[o.Schema.Handler] = o
+		x.names = append(x.names, o.Schema.Handler)
 	}
-	h.offered.Store(&all)
-	x.current, x.known, x.problem = l, true, ""
+	lost = h.resolve()
 	h.quarantine(x, "")
 	h.metrics.up.WithLabelValues(x.cmd.Name).Set(1)
 	l.wakeUp()
-	return nil
-}
-
-// offersWithout copies the offers of all other executors. Called with mu held.
-func (h *Host) offersWithout(x *executor) map[string]Offer {
-	left := map[string]Offer{}
-	for name, o := range *h.offered.Load() {
-		if o.Executor != x.cmd.Name {
-			left[name] = o
-		}
-	}
-	return left
 }
 
 // withdraw takes back what offer said. Jobs that were not sent go on waiting.
@@ -302,8 +275,7 @@ func (l *link) withdraw() {
 		return
 	}
 	l.x.current = nil
-	left := h.offersWithout(l.x)
-	h.offered.Store(&left)
+	h.resolve() // whose a handler is does not change
 	h.metrics.up.WithLabelValues(l.x.cmd.Name).Set(0)
 }
 

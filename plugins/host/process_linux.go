@@ -30,6 +30,7 @@ import (
 // here, because it may say anything at any time, and standard error is a file.
 type process struct {
 	x     *executor
+	cmd   Command // as it was started; a found one has none
 	rec   record
 	child bool     // this host has started it
 	env   []string // from go-plugin
@@ -47,14 +48,16 @@ type process struct {
 var _ runner.Runner = (*process)(nil)
 
 // newProcess makes one that is to be started, with a folder of its own.
-func newProcess(x *executor, sum string) (*process, error) {
-	home, err := os.MkdirTemp(x.host.cfg.Dir, homePrefix+x.cmd.Name+"-")
+func newProcess(x *executor, cmd Command, sum string) (*process, error) {
+	home, err := os.MkdirTemp(x.host.cfg.Dir, homePrefix+cmd.Name+"-")
 	if err != nil {
 		return nil, fmt.Errorf("folder of executor: %w", err)
 	}
 	p := &process{
-		x: x, child: true, done: make(chan struct{}), closed: make(chan struct{}),
-		rec: record{Name: x.cmd.Name, Kernel: kernelBoot(), Secret: rand.Text(), SHA256: sum, Path: x.cmd.Path, home: home},
+		x: x, cmd: cmd, child: true, done: make(chan struct{}), closed: make(chan struct{}),
+		rec: record{
+			Name: cmd.Name, Kernel: kernelBoot(), Secret: rand.Text(), SHA256: sum, Path: cmd.Path, Setup: cmd.setup(), home: home,
+		},
 	}
 	p.line, p.lineW = io.Pipe()
 	return p, nil
@@ -130,8 +133,8 @@ func (p *process) handshake(timeout time.Duration) (string, error) {
 
 // Start implements runner.Runner.
 func (p *process) Start(context.Context) error {
-	path := p.x.cmd.Path
-	if p.x.cmd.Own {
+	path := p.cmd.Path
+	if p.cmd.Own {
 		path = ownProgram
 	}
 	null, err := os.Open(os.DevNull)
@@ -156,7 +159,7 @@ func (p *process) Start(context.Context) error {
 		pb.SecretKey + "=" + p.rec.Secret, pb.DirKey + "=" + p.x.host.cfg.Dir, pb.HomeKey + "=" + p.rec.home,
 	}, p.env...)
 	files := []*os.File{null, outW, stderr}
-	if pin := p.x.cmd.SHA256; pin != "" && !p.x.cmd.Own {
+	if pin := p.cmd.SHA256; pin != "" && !p.cmd.Own {
 		// What is started is the file whose sum is right, whatever is put in its
 		// place meanwhile.
 		f, _, err := folder.Open(path, pin)
@@ -168,8 +171,8 @@ func (p *process) Start(context.Context) error {
 		defer func() { _ = f.Close() }()
 		path, files = folder.OpenedPath(len(files)), append(files, f)
 	}
-	proc, err := os.StartProcess(path, append([]string{p.x.cmd.Path}, p.x.cmd.Args...), &os.ProcAttr{
-		Env:   append(env, p.x.cmd.Env...),
+	proc, err := os.StartProcess(path, append([]string{p.cmd.Path}, p.cmd.Args...), &os.ProcAttr{
+		Env:   append(env, p.cmd.Env...),
 		Files: files,
 		Sys:   &syscall.SysProcAttr{Setsid: true}, // it is to outlive this host
 	})

@@ -62,22 +62,39 @@ func same(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// program returns the file to start and its sha256, or why it must not be
-// started.
-func (x *executor) program() (path, sum string, err error) {
-	path = x.cmd.Path
-	if x.cmd.Own {
+// program returns what to start now and the sha256 of its file, or why that must
+// not be started.
+func (x *executor) program() (cmd Command, sum string, err error) {
+	x.host.mu.Lock()
+	cmd = x.cmd
+	x.host.mu.Unlock()
+	path := cmd.Path
+	if cmd.Own {
 		path = ownProgram
 	}
 	sum, err = x.host.programs.sum(path)
 	switch {
 	case err != nil:
-		return path, "", fmt.Errorf("read program: %w", err)
-	case x.cmd.SHA256 != "" && x.cmd.SHA256 != sum:
-		return path, sum, fmt.Errorf("%w: %s has sha256 %s, its plugin block says %s", errPinned, x.cmd.Path, sum, x.cmd.SHA256)
+		return cmd, "", fmt.Errorf("read program: %w", err)
+	case cmd.SHA256 != "" && cmd.SHA256 != sum:
+		return cmd, sum, fmt.Errorf("%w: %s has sha256 %s, its plugin block says %s", errPinned, cmd.Path, sum, cmd.SHA256)
 	default:
-		return path, sum, nil
+		return cmd, sum, nil
 	}
+}
+
+// setup tells two ways to start one program apart: by arguments and environment.
+func (c Command) setup() string {
+	h := sha256.New()
+	for _, list := range [][]string{c.Args, c.Env} {
+		_, _ = fmt.Fprintf(h, "%q\n", list)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// is reports whether a process is what would be started now.
+func (r record) is(cmd Command, sum string) bool {
+	return r.SHA256 == sum && (r.Setup == "" || r.Setup == cmd.setup())
 }
 
 // errPinned says that a program is not the one it should be.

@@ -27,6 +27,7 @@ type record struct {
 	Secret    string `json:"secret"`
 	SHA256    string `json:"sha256"` // of its program
 	Path      string `json:"path"`
+	Setup     string `json:"setup,omitempty"` // Command.setup; "" from an older axd, which did not say
 
 	home string // the folder
 }

@@ -43,6 +43,7 @@ func (s *Store) Offer(_ context.Context, o ax.HostOffer) error {
 	for i := range o.Plugins {
 		o.Plugins[i].Problem = ax.CleanText(o.Plugins[i].Problem, ax.MaxErrorBytes)
 		o.Plugins[i].Declared = ax.CleanText(o.Plugins[i].Declared, ax.MaxErrorBytes)
+		o.Plugins[i].Shadowed = ax.CleanText(o.Plugins[i].Shadowed, ax.MaxErrorBytes)
 	}
 	s.offers[o.Host] = o
 	return nil

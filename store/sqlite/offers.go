@@ -32,7 +32,8 @@ func (s *Store) DeclaredPlugins(ctx context.Context) ([]ax.DeclaredPlugin, error
 // Offer implements ax.Plugins.
 func (s *Store) Offer(ctx context.Context, o ax.HostOffer) error {
 	return s.write(ctx, 1+len(o.Handlers)+len(o.Plugins), func(t *tx) error {
-		n, err := t.exec(`UPDATE host SET offered_ms = ? WHERE name = ? AND boot = ?`, o.AtMs, o.Host, o.Boot)
+		n, err := t.exec(`UPDATE host SET offered_ms = ?, containment = ?, data_problem = ? WHERE name = ? AND boot = ?`,
+			o.AtMs, text(o.Containment), text(o.DataProblem), o.Host, o.Boot)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("host %s has not joined as boot %s: %w", o.Host, o.Boot, ax.ErrConflict)
 		}
@@ -52,8 +53,10 @@ func (s *Store) Offer(ctx context.Context, o ax.HostOffer) error {
 			}
 		}
 		for _, p := range o.Plugins {
-			_, err := t.exec(`INSERT INTO host_plugin (host, name, path, sha256, problem, declared) VALUES (?, ?, ?, ?, ?, ?)`,
-				o.Host, p.Name, p.Path, text(p.SHA256), text(ax.CleanText(p.Problem, ax.MaxErrorBytes)), text(ax.CleanText(p.Declared, ax.MaxErrorBytes)))
+			_, err := t.exec(`INSERT INTO host_plugin (host, name, path, sha256, problem, declared, shadowed, quarantined_ms, retry_ms)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, o.Host, p.Name, p.Path, text(p.SHA256),
+				text(ax.CleanText(p.Problem, ax.MaxErrorBytes)), text(ax.CleanText(p.Declared, ax.MaxErrorBytes)),
+				text(ax.CleanText(p.Shadowed, ax.MaxErrorBytes)), null(p.QuarantinedMs), null(p.RetryMs))
 			if err != nil {
 				return fmt.Errorf("plugin %s: %w", p.Name, err)
 			}
@@ -68,11 +71,11 @@ func (s *Store) Offers(ctx context.Context) ([]ax.HostOffer, error) {
 	of := map[string]int{}
 	err := s.read(ctx, func(c *conn) error {
 		err := c.query(ctx, func(r *row) error {
-			o := ax.HostOffer{Host: r.text(), Boot: r.text(), AtMs: r.int64()}
+			o := ax.HostOffer{Host: r.text(), Boot: r.text(), AtMs: r.int64(), Containment: r.text(), DataProblem: r.text()}
 			of[o.Host] = len(offers)
 			offers = append(offers, o)
 			return nil
-		}, `SELECT name, boot, offered_ms FROM host WHERE offered_ms IS NOT NULL ORDER BY name`)
+		}, `SELECT name, boot, offered_ms, containment, data_problem FROM host WHERE offered_ms IS NOT NULL ORDER BY name`)
 		if err != nil {
 			return err
 		}
@@ -89,12 +92,16 @@ func (s *Store) Offers(ctx context.Context) ([]ax.HostOffer, error) {
 		}
 		return c.query(ctx, func(r *row) error {
 			host := r.text()
-			p := ax.HostPlugin{Name: r.text(), Path: r.text(), SHA256: r.text(), Problem: r.text(), Declared: r.text()}
+			p := ax.HostPlugin{
+				Name: r.text(), Path: r.text(), SHA256: r.text(), Problem: r.text(), Declared: r.text(),
+				Shadowed: r.text(), QuarantinedMs: r.int64(), RetryMs: r.int64(),
+			}
 			if i, ok := of[host]; ok {
 				offers[i].Plugins = append(offers[i].Plugins, p)
 			}
 			return nil
-		}, `SELECT host, name, path, sha256, problem, declared FROM host_plugin ORDER BY host, name, path`)
+		}, `SELECT host, name, path, sha256, problem, declared, shadowed, quarantined_ms, retry_ms
+			FROM host_plugin ORDER BY host, name, path`)
 	})
 	return offers, err
 }

@@ -109,7 +109,7 @@ func TestFromSchemaOne(t *testing.T) {
 		DROP TABLE backfill;
 		DELETE FROM transition WHERE cause = 'backfill'; DELETE FROM instance WHERE kind = 'backfill';
 		DROP TABLE history; DROP TABLE history_gone; DROP TRIGGER instance_gone; DROP INDEX instance_status; ALTER TABLE meta DROP COLUMN history_to;
-		DROP TABLE handler_schema; DROP TABLE host_plugin; ALTER TABLE host DROP COLUMN offered_ms;
+		DROP TABLE handler_schema; DROP TABLE host_plugin; ALTER TABLE host DROP COLUMN offered_ms; ALTER TABLE host DROP COLUMN containment; ALTER TABLE host DROP COLUMN data_problem;
 		ALTER TABLE object DROP COLUMN rewound_from; ALTER TABLE host DROP COLUMN pools; DROP TABLE signal; DROP TABLE progress;
 		ALTER TABLE meta DROP COLUMN clock_ms; ALTER TABLE meta DROP COLUMN clock_elapsed_ms; ALTER TABLE meta DROP COLUMN clock_kernel; ALTER TABLE meta DROP COLUMN clock_former_ms;
 		DELETE FROM transition WHERE cause = 'mark'; DELETE FROM migration WHERE number > 1; PRAGMA user_version = 1; UPDATE meta SET schema_version = 1`)

@@ -14,15 +14,15 @@ func testOffers(f *fixture) {
 		return got
 	}
 	one := ax.HostOffer{
-		Host: "h1", Boot: "b1", AtMs: f.nowMs,
+		Host: "h1", Boot: "b1", AtMs: f.nowMs, Containment: "process groups", DataProblem: "it is gone",
 		Handlers: []ax.OfferedHandler{
 			{Name: "daily", Executor: "report", SchemaHash: "1f", Schema: []byte(`{"handler":"daily"}`)},
 			{Name: "shell", Executor: "shell", SchemaHash: "2f", Schema: []byte(`{"handler":"shell"}`)},
 		},
 		Plugins: []ax.HostPlugin{
 			{Path: "/plugins", Problem: "may be written"},
-			{Name: "bad", Path: "/plugins/ax-handler-bad", Problem: "no\x00good"},
-			{Name: "report", Path: "/plugins/ax-handler-report", SHA256: "3f", Declared: "env differs"},
+			{Name: "bad", Path: "/plugins/ax-handler-bad", Problem: "no\x00good", QuarantinedMs: f.nowMs - 5, RetryMs: f.nowMs + 5},
+			{Name: "report", Path: "/plugins/ax-handler-report", SHA256: "3f", Declared: "env differs", Shadowed: "daily is other's"},
 		},
 	}
 	f.fails(f.Offer(f.ctx, one), ax.ErrConflict) // of a host that never joined

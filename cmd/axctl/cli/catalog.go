@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -17,9 +18,9 @@ import (
 	"github.com/axctl/ax/plugins/folder"
 )
 
-// describeLimit bounds how long all plugins of a folder may take to describe
-// themselves.
-const describeLimit = 15 * time.Second
+// describeLimit bounds how long all plugins of a folder, which are asked side by
+// side, may take to describe themselves.
+const describeLimit = 5 * time.Second
 
 // knownHandler is a handler's schema and where it is from.
 type knownHandler struct {
@@ -79,8 +80,8 @@ func (k *catalog) declared(ctx context.Context, defs []ax.Definition) (names []s
 	}
 	described := map[string]lockedPlugin{}
 	if k.dir != "" {
-		all, problems := k.call.describeFolder(ctx, k.dir, blocks)
-		found = append(found, problems...)
+		all, problems, lost := k.call.describeFolder(ctx, k.dir, blocks)
+		found = append(append(found, problems...), lost...)
 		described = all
 	}
 	for _, name := range slices.Sorted(maps.Keys(described)) {
@@ -181,15 +182,18 @@ func (k *catalog) compare(conf *ax.Configuration) ax.Diagnostics {
 }
 
 // describeFolder asks all plugins of a folder at once what they offer. One that
-// cannot be asked is told and keeps none of the others.
-func (c *call) describeFolder(ctx context.Context, dir string, blocks map[string]ax.Definition) (map[string]lockedPlugin, ax.Diagnostics) {
+// cannot be asked is told and keeps none of the others; so is, apart from that,
+// a handler that by the rule of axd is another one's (folder.Owners).
+func (c *call) describeFolder(
+	ctx context.Context, dir string, blocks map[string]ax.Definition,
+) (described map[string]lockedPlugin, problems, lost ax.Diagnostics) {
 	specs := map[string]ax.PluginSpec{}
 	for name, d := range blocks {
 		specs[name] = *d.Plugin
 	}
 	found, err := folder.Find(dir, specs)
 	if err != nil {
-		return nil, ax.Diagnostics{{Severity: ax.SeverityError, Summary: "Cannot use the plugin folder", Detail: sentence(err.Error())}}
+		return nil, ax.Diagnostics{{Severity: ax.SeverityError, Summary: "Cannot use the plugin folder", Detail: sentence(err.Error())}}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, describeLimit)
 	defer cancel()
@@ -200,24 +204,29 @@ func (c *call) describeFolder(ctx context.Context, dir string, blocks map[string
 		wg.Go(func() { answers[i], errs[i] = folder.Describe(ctx, p, c.env.Environ) })
 	}
 	wg.Wait()
-	described := map[string]lockedPlugin{}
-	owners := map[string]string{} // handler → file
+	claims := map[folder.Claimant][]string{}
 	for _, s := range schemas.All() {
-		owners[s.Handler] = "axd itself"
+		own := folder.Claimant{Name: "axd itself", BuiltIn: true}
+		claims[own] = append(claims[own], s.Handler)
 	}
-	var problems ax.Diagnostics
 	for i, p := range found {
-		block := blocks[p.Name]
-		err := errs[i]
-		if _, builtIn := schemas.Find(p.Name); builtIn && err == nil { // axd refuses it too
-			err = fmt.Errorf("%q is the name of a built-in executor", p.Name)
+		if _, builtIn := schemas.Find(p.Name); builtIn && errs[i] == nil { // axd refuses it too
+			errs[i] = fmt.Errorf("%q is the name of a built-in executor", p.Name)
 		}
 		for _, s := range answers[i].Schemas {
-			if other, taken := owners[s.Handler]; taken && err == nil {
-				err = fmt.Errorf("handler %q of %s is offered by %s already", s.Handler, p.Path, other)
+			if errs[i] == nil {
+				claims[claimant(p)] = append(claims[claimant(p)], s.Handler)
 			}
 		}
-		if err != nil {
+	}
+	owners := folder.Owners(claims)
+	described = map[string]lockedPlugin{}
+	for i, p := range found {
+		block := blocks[p.Name]
+		if err := errs[i]; err != nil {
+			if errors.Is(err, folder.ErrMute) {
+				err = fmt.Errorf("%w: within %s", err, describeLimit)
+			}
 			problems = append(problems, warning(block, fmt.Sprintf("Plugin %q cannot be used", p.Name), sentence(err.Error())))
 			continue
 		}
@@ -225,14 +234,24 @@ func (c *call) describeFolder(ctx context.Context, dir string, blocks map[string
 		if err != nil {
 			rel = p.Path
 		}
-		l := lockedPlugin{File: rel, SHA256: answers[i].SHA256, Handlers: answers[i].Schemas}
-		slices.SortFunc(l.Handlers, func(a, b plugins.Schema) int { return cmp.Compare(a.Handler, b.Handler) })
-		for _, s := range l.Handlers {
-			owners[s.Handler] = p.Path
+		l := lockedPlugin{File: rel, SHA256: answers[i].SHA256}
+		for _, s := range answers[i].Schemas {
+			if owner := owners[s.Handler]; owner != claimant(p) {
+				lost = append(lost, warning(block, fmt.Sprintf("Handler %q of plugin %q is %s's", s.Handler, p.Name, owner.Name),
+					fmt.Sprintf("%s offers it too, and who has it: %s.", p.Path, folder.OwnersRule)))
+				continue
+			}
+			l.Handlers = append(l.Handlers, s)
 		}
+		slices.SortFunc(l.Handlers, func(a, b plugins.Schema) int { return cmp.Compare(a.Handler, b.Handler) })
 		described[p.Name] = l
 	}
-	return described, problems
+	return described, problems, lost
+}
+
+// claimant is the plugin as axd has it too.
+func claimant(p folder.Plugin) folder.Claimant {
+	return folder.Claimant{Name: p.Name, Declared: p.Spec.Path != ""}
 }
 
 // words writes names one after the other.

@@ -99,6 +99,7 @@ func (c *call) doctor(ctx context.Context) (doctorResult, error) {
 		return r, err
 	}
 	r.add("plugins", pluginFindings(offers, live))
+	r.notes = append(r.notes, hostNotes(offers, live)...)
 	r.add("overdue tasks", overdueFindings(all, c.nowMs(), running))
 	r.add("pools", poolFindings(all, live))
 	held, err := s.Instances(ctx, ax.InstanceFilter{Held: true, Limit: 1000})
@@ -109,6 +110,7 @@ func (c *call) doctor(ctx context.Context) (doctorResult, error) {
 	r.add("definitions", definitionFindings(all))
 	r.add("tasks ahead of their schedule", aheadFindings(all, c.nowMs(), running))
 	r.add("clock", clockFindings(info.Clock, c.clock(), running))
+	r.add("data folder", dataFindings(offers, live))
 	r.add("disk space", c.diskFindings(live))
 	r.add("time zone data", tzdataFindings(info, live))
 	if c.env.Kernel != nil {
@@ -141,37 +143,6 @@ func (c *call) daemonFindings(all []task, live []ax.Host, running bool) []findin
 		return nil
 	}
 	return []finding{{What: "no axd runs on this store, so nothing fires", Remedy: "axd -store " + shellWord(c.storeURL)}}
-}
-
-// pluginFindings tells what plugins of running hosts do not run, or not as they
-// are declared.
-func pluginFindings(offers []ax.HostOffer, live []ax.Host) []finding {
-	var found []finding
-	for _, o := range offers {
-		if !slices.ContainsFunc(live, func(h ax.Host) bool { return h.Name == o.Host }) {
-			continue
-		}
-		for _, p := range o.Plugins {
-			if p.Declared != "" {
-				found = append(found, finding{
-					What:   fmt.Sprintf("plugin %s (%s) on %s runs, but not as it is declared: %s", p.Name, p.Path, o.Host, p.Declared),
-					Remedy: "start axd again; what its handlers run goes on meanwhile",
-				})
-			}
-			if p.Problem == "" {
-				continue
-			}
-			name := "plugin " + p.Name
-			if p.Name == "" {
-				name = "the plugin folder"
-			}
-			found = append(found, finding{
-				What:   fmt.Sprintf("%s (%s) on %s: %s", name, p.Path, o.Host, p.Problem),
-				Remedy: "what needs its handlers waits; axd takes up a program that is put right by itself, and another file, folder or declaration when it is started again",
-			})
-		}
-	}
-	return found
 }
 
 func overdueFindings(all []task, nowMs int64, running bool) []finding {

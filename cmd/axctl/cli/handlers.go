@@ -89,6 +89,24 @@ type pluginRow struct {
 	Path    string `json:"path"`
 	SHA256  string `json:"sha256,omitempty"`
 	Problem string `json:"problem,omitempty"`
+	// Declared says why it runs on as it was; Shadowed which of its handlers are
+	// another one's.
+	Declared      string `json:"declared,omitempty"`
+	Shadowed      string `json:"shadowed,omitempty"`
+	QuarantinedMs int64  `json:"quarantined_ms,omitempty"`
+	RetryMs       int64  `json:"retry_ms,omitempty"`
+}
+
+// pluginRows are the plugins of a host.
+func pluginRows(o ax.HostOffer) []pluginRow {
+	rows := []pluginRow{}
+	for _, p := range o.Plugins {
+		rows = append(rows, pluginRow{
+			Host: o.Host, Plugin: p.Name, Path: p.Path, SHA256: p.SHA256, Problem: p.Problem,
+			Declared: p.Declared, Shadowed: p.Shadowed, QuarantinedMs: p.QuarantinedMs, RetryMs: p.RetryMs,
+		})
+	}
+	return rows
 }
 
 type handlersResult struct {
@@ -128,9 +146,7 @@ func (c *call) handlers(ctx context.Context, a handlersArgs) (handlersResult, er
 		for _, h := range o.Handlers {
 			r.rows = append(r.rows, knownRow{Handler: h.Name, Source: "host", Host: o.Host, Plugin: h.Executor, Hash: h.SchemaHash})
 		}
-		for _, p := range o.Plugins {
-			r.plugins = append(r.plugins, pluginRow{Host: o.Host, Plugin: p.Name, Path: p.Path, SHA256: p.SHA256, Problem: p.Problem})
-		}
+		r.plugins = append(r.plugins, pluginRows(o)...)
 	}
 	return r, nil
 }
@@ -146,9 +162,15 @@ func (r handlersResult) human(s *screen) {
 	}
 	s.table([]string{"HANDLER", "FROM", "PLUGIN", "SCHEMA"}, rows)
 	for _, p := range r.plugins {
-		if p.Problem != "" {
-			s.line("")
-			s.line("%s host %s: plugin %s (%s): %s", s.paint(yellow, "!"), clean(p.Host), clean(p.Plugin), clean(p.Path), clean(p.Problem))
+		problem := p.Problem
+		if p.QuarantinedMs != 0 {
+			problem = quarantineText(p.QuarantinedMs, p.RetryMs) + ": " + problem
+		}
+		for _, what := range []string{problem, p.Declared, p.Shadowed} {
+			if what != "" {
+				s.line("")
+				s.line("%s host %s: plugin %s (%s): %s", s.paint(yellow, "!"), clean(p.Host), clean(p.Plugin), clean(p.Path), clean(what))
+			}
 		}
 	}
 	for _, d := range r.found {
@@ -187,13 +209,14 @@ func (c *call) lockHandlers(ctx context.Context, a handlersArgs) (lockResult, er
 	for _, d := range defs {
 		blocks[d.Name] = d
 	}
-	described, problems := c.describeFolder(ctx, dir, blocks)
+	described, problems, lost := c.describeFolder(ctx, dir, blocks)
 	if len(problems) > 0 { // half a lock file would make the other half unchecked
 		for i := range problems {
 			problems[i].Severity = ax.SeverityError
 		}
 		return r, faults(problems)
 	}
+	c.warn(lost)
 	now := &lockFile{FormatVersion: formatVersion, Plugins: described}
 	text, err := now.encode()
 	if err != nil {

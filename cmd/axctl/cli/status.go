@@ -35,6 +35,7 @@ type statusResult struct {
 	info    ax.StoreInfo
 	running bool
 	hosts   []ax.Host // those that run
+	offers  []ax.HostOffer
 	tasks   []task
 	counts  map[ax.Status]int64
 	overdue []task
@@ -60,6 +61,9 @@ func (c *call) status(ctx context.Context) (statusResult, error) {
 		return r, err
 	}
 	r.hosts = liveHosts(hosts, r.running)
+	if r.offers, err = s.Offers(ctx); err != nil {
+		return r, err
+	}
 	if r.counts, err = s.Counts(ctx); err != nil {
 		return r, err
 	}
@@ -101,6 +105,7 @@ func (r statusResult) human(s *screen) {
 			if h.Pools != nil {
 				s.line("pools      %s", poolList(h.Pools))
 			}
+			s.offered(h, r.offers)
 		}
 	case r.running:
 		s.line("axd        runs, but has not joined this store; if that lasts, the file was replaced: restart axd")
@@ -148,6 +153,39 @@ func (r statusResult) human(s *screen) {
 	s.holds(r.tasks)
 }
 
+// offered tells what of a host is not as it should be, and how it keeps attempts
+// together.
+func (s *screen) offered(h ax.Host, offers []ax.HostOffer) {
+	for _, o := range offers {
+		if o.Host != h.Name {
+			continue
+		}
+		if o.Containment != "" {
+			s.line("attempts   in %s", clean(o.Containment))
+		}
+		if o.DataProblem != "" {
+			s.line("data       %s; axctl doctor says what to do", clean(o.DataProblem))
+		}
+		n := 0
+		for _, p := range o.Plugins {
+			what := cmp.Or(p.Problem, p.Declared, p.Shadowed)
+			switch {
+			case what == "":
+				continue
+			case p.QuarantinedMs != 0:
+				what = quarantineText(p.QuarantinedMs, p.RetryMs) + ": " + what
+			case p.Problem == "" && p.Declared != "":
+				what = "runs on as it was started: " + what
+			}
+			s.line("%-10s %s: %s", first(n, "plugins"), clean(p.Name), clean(what))
+			n++
+		}
+		if n > 0 {
+			s.line("           axctl doctor says what to do")
+		}
+	}
+}
+
 // failing lists tasks whose newest instances failed, the longest streak first;
 // those that are frozen for it are among the holds.
 func (s *screen) failing(all []task) {
@@ -177,7 +215,14 @@ func first(i int, word string) string {
 func (r statusResult) json() document {
 	hosts, late := []document{}, []document{}
 	for _, h := range r.hosts {
+		plugins, containment, dataProblem := []pluginRow{}, "", ""
+		for _, o := range r.offers {
+			if o.Host == h.Name {
+				plugins, containment, dataProblem = pluginRows(o), o.Containment, o.DataProblem
+			}
+		}
 		hosts = append(hosts, document{
+			"plugins": plugins, "containment": containment, "data_problem": dataProblem,
 			"name": h.Name, "pid": h.PID, "version": h.Version, "tzdata": h.TZData, "data_dir": h.DataDir, "listen": h.Listen, "pools": h.Pools,
 			"started": stamp(h.StartedMs, nil), "started_ms": h.StartedMs,
 		})

@@ -216,9 +216,13 @@ func (d *Daemon) wire(ctx context.Context) error {
 	if d.plugins, err = d.findPlugins(ctx, boot, executors); err != nil {
 		return err
 	}
-	executors = append(executors, d.plugins.commands()...)
+	data, err := newDataFolder(d.cfg.DataDir, log, reg)
+	if err != nil {
+		return err
+	}
+	d.plugins.contain, d.plugins.data = builtin.Containment(), data.check
 	d.executor = host.New(host.Config{
-		Executors: executors, Dir: d.socketDir(), Host: d.cfg.Name, Boot: boot, Incarnation: d.info.Incarnation,
+		Executors: d.plugins.commands(), Dir: d.socketDir(), Host: d.cfg.Name, Boot: boot, Incarnation: d.info.Incarnation,
 		Output: newOutput(writer, log.With("component", "output")).write, Logged: d.logged,
 		Log: log.With("component", "executors"), Now: d.cfg.Now, Registerer: reg,
 	})

@@ -3,9 +3,9 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -17,40 +17,49 @@ import (
 )
 
 // offerEvery is how often what the executors offer is compared with what the
-// store was told of it.
-const offerEvery = 250 * time.Millisecond
+// store was told of it, and lookEvery how often the plugin folder is looked at.
+const (
+	offerEvery = 250 * time.Millisecond
+	lookEvery  = time.Second
+)
 
-// pluginSet is this host's plugins: which were started, and what the store is
-// told of them.
+// pluginSet is this host's plugins: which run, and what the store is told of
+// them. It follows the plugin blocks and the folder while axd runs.
 type pluginSet struct {
 	store   ax.Plugins
 	host    *host.Host
 	name    string // of this host
 	boot    string
+	contain string // HostOffer.Containment
 	dir     string // of plugins, "" none
 	environ []string
-	builtIn []string // names of executors that are no plugins
+	builtIn []host.Command // executors that are no plugins
 	log     *slog.Logger
 	now     func() time.Time
 	signal  chan struct{} // holds a token when declarations may have changed
+	data    func() string // what is wrong with the data folder
 
-	started []folder.Plugin   // as they were found at the start
-	later   map[string]string // by name: what has been declared since
-	told    ax.HostOffer      // what the store has
-	sums    map[string]string // of the files that were started, by path
-	unread  bool              // declarations could not be read when they may have changed
-	faulty  bool              // the last write failed
+	declared []ax.DeclaredPlugin
+	unread   bool                     // they may have changed since they were read
+	found    findings                 // by the last look
+	running  map[string]folder.Plugin // by name: those that the host has, as it has them
+	logged   map[string]string        // problem by path
+	told     ax.HostOffer             // what the store has
+	faulty   bool                     // the last write failed
+}
+
+// findings are the plugins that are declared or in the folder.
+type findings struct {
+	plugins []folder.Plugin
+	unsafe  bool // the folder as a whole cannot be used
 }
 
 // findPlugins reads what is declared and what is in the folder. A fault of
 // either keeps nothing else from running: it is told.
 func (d *Daemon) findPlugins(ctx context.Context, boot string, executors []host.Command) (*pluginSet, error) {
 	s := &pluginSet{
-		store: d.store, name: d.cfg.Name, boot: boot, environ: d.cfg.Environ,
-		log: d.cfg.Log.With("component", "plugins"), now: d.cfg.Now, signal: make(chan struct{}, 1), later: map[string]string{},
-	}
-	for _, c := range executors {
-		s.builtIn = append(s.builtIn, c.Name)
+		store: d.store, name: d.cfg.Name, boot: boot, environ: d.cfg.Environ, builtIn: executors,
+		log: d.cfg.Log.With("component", "plugins"), now: d.cfg.Now, signal: make(chan struct{}, 1),
 	}
 	if d.cfg.PluginDir != "" {
 		dir, err := filepath.Abs(d.cfg.PluginDir)
@@ -68,27 +77,20 @@ func (d *Daemon) findPlugins(ctx context.Context, boot string, executors []host.
 			s.told = o
 		}
 	}
-	if s.started, err = s.find(ctx); err != nil {
-		return nil, err
+	if s.declared, err = s.store.DeclaredPlugins(ctx); err != nil {
+		return nil, fmt.Errorf("read declared plugins: %w", err)
 	}
-	for _, p := range s.started {
-		if p.Problem != "" {
-			s.log.Error("a plugin is not started", "plugin", p.Name, "path", p.Path, "problem", p.Problem)
-		}
-	}
+	s.found = s.look()
+	s.choose()
 	return s, nil
 }
 
-// find returns the plugins as they are declared and found now.
-func (s *pluginSet) find(ctx context.Context) ([]folder.Plugin, error) {
-	rows, err := s.store.DeclaredPlugins(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read declared plugins: %w", err)
-	}
+// look returns the plugins as they are declared and found now.
+func (s *pluginSet) look() findings {
 	declared := map[string]ax.PluginSpec{}
 	problems := map[string]string{}
 	stacks := map[string]string{}
-	for _, p := range rows {
+	for _, p := range s.declared {
 		first, twice := declared[p.Name]
 		switch {
 		case p.Spec.Path == "":
@@ -100,11 +102,12 @@ func (s *pluginSet) find(ctx context.Context) ([]folder.Plugin, error) {
 	}
 	if s.dir == "" {
 		var found []folder.Plugin
-		for name, spec := range declared {
-			found = append(found, folder.Plugin{Name: name, Path: spec.Path, Spec: spec, Problem: "axd runs without a plugin folder: axd -plugins DIR"})
+		for _, name := range slices.Sorted(maps.Keys(declared)) {
+			found = append(found, folder.Plugin{
+				Name: name, Path: declared[name].Path, Spec: declared[name], Problem: "axd runs without a plugin folder: axd -plugins DIR",
+			})
 		}
-		slices.SortFunc(found, func(a, b folder.Plugin) int { return cmp.Compare(a.Name, b.Name) })
-		return found, nil
+		return findings{plugins: found}
 	}
 	found, err := folder.Find(s.dir, declared)
 	if err != nil {
@@ -115,24 +118,56 @@ func (s *pluginSet) find(ctx context.Context) ([]folder.Plugin, error) {
 		switch {
 		case problems[p.Name] != "":
 			p.Problem = problems[p.Name]
-		case slices.Contains(s.builtIn, p.Name):
+		case s.isBuiltIn(p.Name):
 			p.Problem = fmt.Sprintf("%q is the name of a built-in executor", p.Name)
 		}
 	}
-	return found, nil
+	return findings{plugins: found, unsafe: err != nil}
 }
 
-// commands returns how to start those that may be.
-func (s *pluginSet) commands() []host.Command {
-	var cs []host.Command
-	for _, p := range s.started {
-		if p.Problem != "" {
-			continue
+// choose decides which plugins run from now on: those that may, and of those
+// that run already the ones that are only not as they should be. A fault in the
+// folder or in a block stops nothing that works; that the file is gone does, as
+// does that nothing speaks of it any more.
+func (s *pluginSet) choose() {
+	missing := map[string]bool{}
+	for _, p := range s.found.plugins {
+		missing[p.Name] = missing[p.Name] || p.Missing
+	}
+	next := map[string]folder.Plugin{}
+	logged := map[string]string{}
+	for _, p := range s.found.plugins {
+		old, runs := s.running[p.Name]
+		switch {
+		case p.Problem == "":
+			next[p.Name] = p
+		case runs && !missing[p.Name]:
+			if _, chosen := next[p.Name]; !chosen {
+				next[p.Name] = old
+			}
 		}
-		c := host.Command{Name: p.Name, Path: p.Path, SHA256: p.Spec.SHA256, Env: p.Environ(s.environ)}
-		// A name that two plugins offer stays with the one that had it.
-		for _, h := range s.told.Handlers {
-			if h.Executor == p.Name {
+		if logged[p.Path] = p.Problem; p.Problem != "" && p.Problem != s.logged[p.Path] {
+			s.log.Error("a plugin is not started", "plugin", p.Name, "path", p.Path, "problem", p.Problem, "runs_on", runs && !missing[p.Name])
+		}
+	}
+	if s.found.unsafe {
+		for name, p := range s.running {
+			if _, chosen := next[name]; !chosen {
+				next[name] = p
+			}
+		}
+	}
+	s.running, s.logged = next, logged
+}
+
+// commands returns how to start all executors.
+func (s *pluginSet) commands() []host.Command {
+	cs := slices.Clone(s.builtIn)
+	for _, name := range slices.Sorted(maps.Keys(s.running)) {
+		p := s.running[name]
+		c := host.Command{Name: name, Path: p.Path, SHA256: p.Spec.SHA256, Env: p.Environ(s.environ), Declared: p.Spec.Path != ""}
+		for _, h := range s.told.Handlers { // until it tells itself
+			if h.Executor == name {
 				c.Handlers = append(c.Handlers, h.Name)
 			}
 		}
@@ -149,118 +184,70 @@ func (s *pluginSet) changed() {
 	}
 }
 
-// run tells the store what is offered, whenever that changes.
+// run follows what is declared and what is in the folder, and tells the store
+// what is offered, whenever that changes.
 func (s *pluginSet) run(ctx context.Context) error {
 	ticker := time.NewTicker(offerEvery)
 	defer ticker.Stop()
-	s.sums = map[string]string{}
-	for _, p := range s.started {
-		if sum, err := folder.Sum(p.Path); err == nil && p.Problem == "" {
-			s.sums[p.Path] = sum
-		}
-	}
+	looks := time.NewTicker(lookEvery)
+	defer looks.Stop()
 	for {
 		s.tell(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			if s.unread {
-				s.compare(ctx)
-			}
 		case <-s.signal:
-			s.compare(ctx)
+			s.unread = true
+		case <-looks.C:
+			s.follow(ctx)
 		}
 	}
 }
 
-// compare notes what is declared otherwise than what was started.
-func (s *pluginSet) compare(ctx context.Context) {
-	found, err := s.find(ctx)
-	if s.unread = err != nil; s.unread {
-		return // the store is away: with a later tick
-	}
-	later := map[string]string{}
-	note := func(p folder.Plugin, what string) {
-		later[p.Name] = what + "; axd takes that up when it is started again"
-		if s.later[p.Name] != later[p.Name] {
-			s.log.Warn("a plugin is declared otherwise than it runs", "plugin", p.Name, "what", later[p.Name])
+// follow takes up what has become another one, as soon as two looks in a row
+// find the same: a file is often not whole, or not there, for a moment.
+func (s *pluginSet) follow(ctx context.Context) {
+	if s.unread {
+		declared, err := s.store.DeclaredPlugins(ctx)
+		if err != nil {
+			return // the store is away: with a later look
 		}
+		s.declared, s.unread = declared, false
 	}
-	for _, p := range found {
-		i := slices.IndexFunc(s.started, func(o folder.Plugin) bool { return o.Name == p.Name && o.Path == p.Path })
-		switch {
-		case i < 0:
-			note(p, "it is new")
-		case !reflect.DeepEqual(s.started[i].Spec, p.Spec):
-			note(p, "its plugin block has changed")
-		}
-	}
-	for _, p := range s.started {
-		if !slices.ContainsFunc(found, func(o folder.Plugin) bool { return o.Name == p.Name }) {
-			note(p, "it is gone")
-		}
-	}
-	s.later = later
-}
-
-// tell writes what is offered now, if the store was told otherwise.
-func (s *pluginSet) tell(ctx context.Context) {
-	o := s.offer()
-	last := s.told
-	last.AtMs = 0
-	if reflect.DeepEqual(o, last) {
+	found := s.look()
+	stands := reflect.DeepEqual(found, s.found)
+	s.found = found
+	if !stands {
 		return
 	}
-	o.AtMs = s.now().UnixMilli()
-	err := s.store.Offer(ctx, o)
-	switch {
-	case err == nil:
-		s.told = o
-	case ctx.Err() == nil && !s.faulty:
-		s.log.Warn("what this host offers is not recorded; it is tried again", "error", err)
+	was := s.running
+	s.choose()
+	if reflect.DeepEqual(was, s.running) {
+		return
 	}
-	s.faulty = err != nil
+	for _, name := range slices.Sorted(maps.Keys(s.running)) {
+		switch before, ran := was[name]; {
+		case !ran:
+			s.log.Info("plugin is new", "plugin", name, "path", s.running[name].Path)
+		case !reflect.DeepEqual(before, s.running[name]):
+			s.log.Info("plugin is declared otherwise", "plugin", name, "path", s.running[name].Path)
+		}
+	}
+	s.host.Configure(s.commands())
 }
 
-// offer is what this host offers. A handler whose executor is down stays, as
-// long as the executor is there to come up again.
-func (s *pluginSet) offer() ax.HostOffer {
-	o := ax.HostOffer{Host: s.name, Boot: s.boot}
-	for _, h := range s.host.Handlers() {
-		schema, err := json.Marshal(h.Schema)
-		if err != nil {
-			panic("schema of " + h.Schema.Handler + ": " + err.Error()) // it came as JSON
-		}
-		o.Handlers = append(o.Handlers, ax.OfferedHandler{Name: h.Schema.Handler, Executor: h.Executor, SchemaHash: h.SchemaHash, Schema: schema})
-	}
-	problems := s.host.Problems()
-	for _, h := range s.told.Handlers {
-		known := slices.ContainsFunc(o.Handlers, func(n ax.OfferedHandler) bool { return n.Name == h.Name })
-		up := slices.ContainsFunc(o.Handlers, func(n ax.OfferedHandler) bool { return n.Executor == h.Executor })
-		if !known && !up && s.has(h.Executor) {
-			o.Handlers = append(o.Handlers, h)
-		}
-	}
-	slices.SortFunc(o.Handlers, func(a, b ax.OfferedHandler) int { return cmp.Compare(a.Name, b.Name) })
-	for _, p := range s.started {
-		hp := ax.HostPlugin{Name: p.Name, Path: p.Path, SHA256: s.sums[p.Path], Problem: p.Problem}
-		if hp.Problem == "" {
-			hp.Problem, hp.Declared = problems[p.Name], s.later[p.Name]
-		}
-		o.Plugins = append(o.Plugins, hp)
-	}
-	for name, what := range s.later {
-		if !slices.ContainsFunc(o.Plugins, func(p ax.HostPlugin) bool { return p.Name == name }) {
-			o.Plugins = append(o.Plugins, ax.HostPlugin{Name: name, Path: s.dir, Problem: what})
-		}
-	}
-	slices.SortFunc(o.Plugins, func(a, b ax.HostPlugin) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Path, b.Path)) })
-	return o
+func (s *pluginSet) isBuiltIn(executor string) bool {
+	return slices.ContainsFunc(s.builtIn, func(c host.Command) bool { return c.Name == executor })
 }
 
-// has reports whether an executor was started.
+// has reports whether the host has an executor.
 func (s *pluginSet) has(executor string) bool {
-	return slices.Contains(s.builtIn, executor) ||
-		slices.ContainsFunc(s.started, func(p folder.Plugin) bool { return p.Name == executor && p.Problem == "" })
+	_, runs := s.running[executor]
+	return runs || s.isBuiltIn(executor)
+}
+
+// byPath orders what a host tells of plugins.
+func byPath(a, b ax.HostPlugin) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Path, b.Path))
 }

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,23 +12,11 @@ import (
 	"github.com/axctl/ax/plugins/host"
 )
 
-// declaring is a store of which only plugins are asked.
-type declaring struct {
-	ax.Plugins
-	rows []ax.DeclaredPlugin
-}
-
-func (d declaring) DeclaredPlugins(context.Context) ([]ax.DeclaredPlugin, error) { return d.rows, nil }
-
 func pluginsOf(t *testing.T, dir string, rows ...ax.DeclaredPlugin) map[string]string {
 	t.Helper()
-	s := &pluginSet{store: declaring{rows: rows}, dir: dir, builtIn: []string{"shell"}, log: slog.New(slog.DiscardHandler), now: time.Now}
-	found, err := s.find(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := &pluginSet{declared: rows, dir: dir, builtIn: []host.Command{{Name: "shell"}}, log: slog.New(slog.DiscardHandler), now: time.Now}
 	problems := map[string]string{}
-	for _, p := range found {
+	for _, p := range s.look().plugins {
 		problems[p.Name] = p.Problem
 	}
 	return problems
@@ -76,17 +63,79 @@ func TestPluginCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &pluginSet{
-		store: declaring{rows: []ax.DeclaredPlugin{{Name: "a", Spec: ax.PluginSpec{Path: "ax-handler-a", SHA256: "ff", Env: []string{"TOKEN"}}}}},
-		dir:   dir, environ: []string{"TOKEN=1", "SECRET=2"},
+		declared: []ax.DeclaredPlugin{{Name: "a", Spec: ax.PluginSpec{Path: "ax-handler-a", SHA256: "ff", Env: []string{"TOKEN"}}}},
+		dir:      dir, environ: []string{"TOKEN=1", "SECRET=2"},
 		told: ax.HostOffer{Handlers: []ax.OfferedHandler{{Name: "daily", Executor: "a"}, {Name: "shell", Executor: "shell"}}},
 	}
-	var err error
-	if s.started, err = s.find(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s.found = s.look()
+	s.choose()
 	cs := s.commands()
 	want := host.Command{Name: "a", Path: filepath.Join(dir, "ax-handler-a"), SHA256: "ff", Env: []string{"TOKEN=1"}, Handlers: []string{"daily"}}
 	if len(cs) != 1 || cs[0].Path != want.Path || cs[0].SHA256 != want.SHA256 || strings.Join(cs[0].Env, " ") != "TOKEN=1" || strings.Join(cs[0].Handlers, " ") != "daily" {
 		t.Errorf("commands %+v, want %+v", cs, want)
+	}
+}
+
+// A fault in the folder or in a block stops nothing that runs; a file that is
+// gone does, and a plugin that nothing speaks of any more.
+func TestPluginsThatRunOn(t *testing.T) {
+	t.Parallel()
+	block := func(stack, name, sum string) ax.DeclaredPlugin {
+		return ax.DeclaredPlugin{Stack: stack, Name: name, Spec: ax.PluginSpec{Path: "ax-handler-" + name, SHA256: sum}}
+	}
+	for _, c := range []struct {
+		what     string
+		declared []ax.DeclaredPlugin
+		change   func(dir, file string) error
+		runs     bool
+		declares string // what is told of it while it runs
+	}{
+		{"nothing changes", nil, func(string, string) error { return nil }, true, ""},
+		{"its file is gone", nil, func(_, file string) error { return os.Remove(file) }, false, ""},
+		{"its file is gone, and a block wants it", []ax.DeclaredPlugin{block("s", "a", "")}, func(_, file string) error { return os.Remove(file) }, false, ""},
+		{"others may write it", nil, func(_, file string) error { return os.Chmod(file, 0o777) }, true, "may be written by others"},
+		{"others may write the folder", nil, func(dir, _ string) error { return os.Chmod(dir, 0o777) }, true, "not there, or declared otherwise"},
+		{"the folder is gone", nil, func(dir, _ string) error { return os.RemoveAll(dir) }, true, "not there, or declared otherwise"},
+		{"two stacks disagree", []ax.DeclaredPlugin{block("s", "a", ""), block("r", "a", "ff")}, func(string, string) error { return nil }, true, "differently"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "plugins")
+			file := filepath.Join(dir, "ax-handler-a")
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, nil, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			var log strings.Builder
+			s := &pluginSet{dir: dir, log: slog.New(slog.NewTextHandler(&log, nil)), now: time.Now, host: host.New(host.Config{})}
+			s.found = s.look()
+			s.choose()
+			if err := c.change(dir, file); err != nil {
+				t.Fatal(err)
+			}
+			s.declared = c.declared
+			s.follow(t.Context())
+			if !s.has("a") {
+				t.Fatal("one look was enough")
+			}
+			s.follow(t.Context())
+			if s.has("a") != c.runs {
+				t.Errorf("it runs: %v", s.has("a"))
+			}
+			var declares string
+			for _, p := range s.states(nil) {
+				if p.Name == "a" && p.Declared != "" {
+					declares = p.Declared
+				}
+			}
+			if !strings.Contains(declares, c.declares) || c.declares == "" && declares != "" {
+				t.Errorf("declared is %q, want %q", declares, c.declares)
+			}
+			if faulty := declares != "" || !c.runs && len(c.declared) > 0; faulty != strings.Contains(log.String(), "level=ERROR") {
+				t.Errorf("log: %s", log.String())
+			}
+		})
 	}
 }

@@ -38,6 +38,15 @@ func (c *cgroups) open() {
 	})
 }
 
+// Containment says, for people, how an executor in this process's control group
+// keeps the processes of an attempt together.
+func Containment() string {
+	if _, err := cgroup.Find(os.Getpid()); err != nil {
+		return "process groups and a mark in the environment (" + err.Error() + ")"
+	}
+	return "a control group for each attempt"
+}
+
 func (c *cgroups) make() (*cgroup.Tree, error) {
 	dir, err := c.find(os.Getpid())
 	if err != nil {
