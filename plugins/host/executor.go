@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -60,7 +61,7 @@ func newExecutor(h *Host, c Command) *executor {
 func (x *executor) find(ctx context.Context, r record) {
 	p := foundProcess(x, r)
 	if p == nil {
-		x.host.ended(x, r)
+		x.host.ended(ctx, x, r)
 		return
 	}
 	l := newLink(x, p)
@@ -85,7 +86,7 @@ func (x *executor) find(ctx context.Context, r record) {
 		x.host.metrics.found.WithLabelValues(x.cmd.Name).Inc()
 		x.host.believe(l.whole, "executor "+x.cmd.Name+" does not say whether it has named all that it has")
 	case <-l.over:
-		x.host.believe(l.told, "executor "+x.cmd.Name+" was killed: "+l.err.Error())
+		x.host.believe(l.told, fmt.Sprintf("executor %s was killed: %v", x.cmd.Name, l.err))
 	}
 }
 

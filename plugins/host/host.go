@@ -102,12 +102,14 @@ type Host struct {
 	// boots are earlier ones of whose jobs all is known, unless there are doubts;
 	// set by Run.
 	boots map[string]bool
+	kill  func(stat) // by SIGKILL; tests have processes that it does not reach
 
 	mu        sync.Mutex // guards the fields below, and those of executors and entries
 	executors []*executor
 	entries   map[string]*entry    // jobs whose end was not acknowledged, by batch number
 	handlers  map[string]*executor // whose a handler is, running or not (resolve)
 	former    map[string]bool      // handlers of executors that were taken away
+	unclear   []clearing           // of executors that ended before, and have processes that cannot be killed
 	doubts    []string             // why executors have not named all that they began
 	spawn     func(*executor)      // starts to supervise one; nil before Run and when it ends
 	begun     bool                 // Run has
@@ -136,6 +138,7 @@ func New(cfg Config) *Host {
 		output:   newMailbox[printed](),
 		ready:    make(chan struct{}),
 		entries:  map[string]*entry{},
+		kill:     sigkill,
 		handlers: map[string]*executor{},
 		former:   map[string]bool{},
 	}

@@ -226,14 +226,25 @@ func (e *entry) enter(r ax.Report) bool {
 	return true
 }
 
-// gone ends all attempts of a process that is verified gone.
-func (h *Host) gone(l *link, exit string) {
+// gone ends all attempts of a process that is verified gone. Those of held have
+// processes that cannot be killed: their places are not free.
+func (h *Host) gone(l *link, exit string, held map[string]string) {
 	var reports []ax.Report
 	lost := 0
 	now := h.nowMs()
 	h.mu.Lock()
 	for _, e := range h.entries {
 		if e.link != l {
+			continue
+		}
+		what, stays := held[e.job.BatchNo]
+		switch {
+		case stays && e.state == sent:
+			reports = append(reports, e.cling("executor "+l.x.cmd.Name+" ended while it ran: "+exit, what, now)...)
+			lost++
+			continue
+		case stays && e.state == ended:
+			reports = append(reports, unkillable(e, what))
 			continue
 		}
 		switch e.state {
@@ -267,6 +278,19 @@ func (e *entry) lose(why string, now int64) ax.Report {
 		e.end.Executor = e.executor.cmd.Name
 	}
 	return e.end
+}
+
+// cling ends a job of which no process has an end, and whose processes cannot be
+// killed. Called with mu held.
+func (e *entry) cling(why, what string, now int64) []ax.Report {
+	e.lose(why, now)
+	e.state = ended
+	e.end.Kind, e.end.StoppedMs = ax.ReportEnded, 0
+	return []ax.Report{e.end, unkillable(e, what)}
+}
+
+func unkillable(e *entry, what string) ax.Report {
+	return ax.Report{BatchNo: e.job.BatchNo, Kind: ax.ReportUnkillable, Executor: e.end.Executor, Error: what}
 }
 
 // refuseWaiting ends what has waited too long for an executor that does not

@@ -97,7 +97,12 @@ func (l *link) run(ctx context.Context) {
 		exit += " (" + err.Error() + ")"
 	}
 	l.told = h.takeLastWords(l)
-	h.gone(l, exit)
+	if held := holders(l.proc.left, h.batches(l.proc)); len(held) > 0 {
+		h.gone(l, exit, held)
+		l.x.links.Go(func() { l.outwait(ctx, exit) })
+		return
+	}
+	h.gone(l, exit, nil)
 	h.forgetRecord(l)
 }
 

@@ -38,11 +38,15 @@ type process struct {
 	handle atomic.Pointer[handle] // nil: not started
 	line   *io.PipeReader         // carries the handshake line to go-plugin
 	lineW  *io.PipeWriter
-	state  string        // how it ended; set before done is closed
-	done   chan struct{} // closed when it and its session are gone
-	closed chan struct{} // closed when it is left to the next host
-	ended  atomic.Bool   // was asked to end
-	killed atomic.Bool   // had to be killed
+	state  string // how it ended; set before done is closed, as are the next two
+	// session clears what is left of it: left, which cannot be killed. Its number
+	// is nobody else's as long as it has members.
+	session clearing
+	left    []stat
+	done    chan struct{} // closed when it is gone and its session was cleared
+	closed  chan struct{} // closed when it is left to the next host
+	ended   atomic.Bool   // was asked to end
+	killed  atomic.Bool   // had to be killed
 }
 
 var _ runner.Runner = (*process)(nil)
@@ -224,12 +228,10 @@ func (p *process) wait() {
 		close(p.closed)
 		return
 	}
-	left := clearing{
-		leader: h.pid, start: h.start, batches: p.x.host.batches(p), dir: p.x.host.cfg.Dir, spared: p.x.host.living,
-	}.run()
-	if left > 0 {
-		p.x.host.cfg.Log.Error("processes of an executor could not be killed", "executor", p.rec.Name, "processes", left)
+	p.session = clearing{
+		leader: h.pid, start: h.start, batches: p.x.host.batches(p), dir: p.x.host.cfg.Dir, spared: p.x.host.living, kill: p.x.host.kill,
 	}
+	p.x.host.clear(p)
 	var status unix.WaitStatus
 	p.state = "process ended"
 	if pid, err := unix.Wait4(h.pid, &status, unix.WNOHANG, nil); err == nil && pid == h.pid {

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,17 +61,23 @@ func (h *Host) has(l *link, batchNo string) *entry {
 }
 
 // ended takes in what a process has left that ended while no host was there.
-func (h *Host) ended(x *executor, r record) {
+func (h *Host) ended(ctx context.Context, x *executor, r record) {
 	p := &process{x: x, rec: r, done: make(chan struct{}), closed: make(chan struct{})}
 	l := newLink(x, p)
 	if r.Kernel == kernelBoot() {
-		clearing{leader: r.PID, start: r.Start, dir: h.cfg.Dir, spared: h.living}.run()
+		p.session = clearing{leader: r.PID, start: r.Start, dir: h.cfg.Dir, spared: h.living, kill: h.kill}
+		h.clear(p)
 	}
 	if l.told = h.takeLastWords(l); !l.told {
 		h.cfg.Log.Warn("executor ended while no axd was there, without a word of its attempts", "executor", x.cmd.Name, "stderr", p.stderrTail())
 	}
 	h.believe(l.told, "executor "+x.cmd.Name+" ended meanwhile, and left none")
-	h.gone(l, "ended while no axd was there")
+	if held := holders(p.left, h.batches(p)); len(held) > 0 {
+		h.gone(l, "ended while no axd was there", held)
+		x.links.Go(func() { l.outwait(ctx, "ended while no axd was there") })
+		return
+	}
+	h.gone(l, "ended while no axd was there", nil)
 	h.forgetRecord(l)
 }
 
@@ -117,7 +124,9 @@ func (l *link) dropRecord() {
 // it was never begun, where that is certain.
 func (h *Host) judgeLeft(ctx context.Context, stale []string) {
 	// Executors of which there is no record never got work.
-	alive := clearing{dir: h.cfg.Dir, executors: true, spared: h.living}.run()
+	if left := (clearing{dir: h.cfg.Dir, executors: true, spared: h.living, kill: h.kill}).run(); len(left) > 0 {
+		h.cfg.Log.Error("executors that never got work could not be killed", "processes", len(left))
+	}
 	for _, path := range stale {
 		_ = os.RemoveAll(path)
 	}
@@ -138,26 +147,44 @@ func (h *Host) judgeLeft(ctx context.Context, stale []string) {
 		}
 	}
 	h.mu.Unlock()
-	if len(batches) > 0 {
-		alive += clearing{batches: batches, dir: h.cfg.Dir, spared: h.living}.run()
+	h.mu.Lock()
+	all := slices.Clone(h.unclear)
+	h.mu.Unlock()
+	for told := false; len(batches) > 0; told = true {
+		held := h.holders(append(all, clearing{batches: batches, dir: h.cfg.Dir, spared: h.living, kill: h.kill}), batches)
+		h.judge(batches, held, told)
+		if len(batches) == 0 || !pause(ctx, heldLook) {
+			return
+		}
 	}
-	if alive > 0 {
-		h.cfg.Log.Error("processes that an earlier axd left could not be killed", "processes", alive)
-	}
+}
+
+// judge ends those of the batches that nothing holds, and takes them out. Of the
+// others it tells, unless it did, that their processes cannot be killed.
+func (h *Host) judge(batches map[string]bool, held map[string]string, told bool) {
 	var reports []ax.Report
 	now := h.nowMs()
 	h.mu.Lock()
+	why := strings.Join(append([]string{"axd ended while it ran, and no executor that it left has a word of it"}, h.doubts...), "; ")
 	for b := range batches {
 		e := h.entries[b]
+		what, stays := held[b]
 		switch {
 		case e == nil || e.state != left:
+			delete(batches, b)
+			continue
+		case stays && told:
+			continue
+		case stays:
+			reports = append(reports, unkillable(e, what))
+			continue
 		case h.boots[e.boot] && len(h.doubts) == 0:
 			delete(h.entries, b)
 			reports = append(reports, ax.Report{BatchNo: b, Kind: ax.ReportUnbegun})
 		default:
-			why := append([]string{"axd ended while it ran, and no executor that it left has a word of it"}, h.doubts...)
-			reports = append(reports, e.lose(strings.Join(why, "; "), now))
+			reports = append(reports, e.lose(why, now))
 		}
+		delete(batches, b)
 	}
 	h.mu.Unlock()
 	h.outbox.put(reports...)

@@ -40,15 +40,24 @@ type clearing struct {
 	executors bool
 	// spared are executors that live on, by pid.
 	spared func() map[int]uint64
+	kill   func(stat)
 }
 
-// run kills until nothing is left, and returns how many there still were when
-// its time was over.
-func (c clearing) run() int {
+// sigkill kills a process, and never another one.
+func sigkill(s stat) {
+	if h, err := openHandle(s.pid, s.start); err == nil {
+		h.signal(unix.SIGKILL)
+		h.close()
+	}
+}
+
+// run kills until nothing is left, and returns what was still there when its time
+// was over: it waits in the kernel.
+func (c clearing) run() (left []stat) {
 	deadline := time.Now().Add(sessionLimit)
 	sessions := map[int]bool{}
 	for {
-		left := 0
+		left = nil
 		all := map[int]stat{}
 		for _, s := range processes() {
 			all[s.pid] = s
@@ -66,13 +75,10 @@ func (c clearing) run() int {
 			if s.zombie || !inside && !c.outside(s, all, spared, sessions) {
 				continue
 			}
-			left++
-			if h, err := openHandle(s.pid, s.start); err == nil {
-				h.signal(unix.SIGKILL)
-				h.close()
-			}
+			left = append(left, s)
+			c.kill(s)
 		}
-		if left == 0 || time.Now().After(deadline) {
+		if len(left) == 0 || time.Now().After(deadline) {
 			return left
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -121,6 +127,7 @@ func ancestor(s stat, all map[int]stat, is func(stat) bool) bool {
 
 // stat is what /proc says of a process.
 type stat struct {
+	name                 string
 	pid, parent, session int
 	start                uint64 // in clock ticks since the kernel's start
 	zombie, stopped      bool
@@ -156,7 +163,8 @@ func readStat(pid int) (s stat, ok bool) {
 	if len(f) < 20 {
 		return s, false
 	}
-	s = stat{pid: pid, zombie: f[0][0] == 'Z' || f[0][0] == 'X', stopped: f[0][0] == 'T'}
+	name := string(b[bytes.IndexByte(b, '(')+1 : bytes.LastIndexByte(b, ')')])
+	s = stat{pid: pid, name: name, zombie: f[0][0] == 'Z' || f[0][0] == 'X', stopped: f[0][0] == 'T'}
 	s.parent, _ = strconv.Atoi(string(f[1]))
 	s.session, _ = strconv.Atoi(string(f[3]))
 	s.start, _ = strconv.ParseUint(string(f[19]), 10, 64)

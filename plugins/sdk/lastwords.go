@@ -11,9 +11,9 @@ import (
 )
 
 // lastWords returns what no host was told, or has not acknowledged: for an
-// executor that ends, and has no process left. Attempts whose handlers have not
-// returned end with it.
-func (e *Executor) lastWords() *pb.Up {
+// executor that ends. Attempts whose handlers have not returned end with it, and
+// are stopped when it has no process left.
+func (e *Executor) lastWords(alone bool) *pb.Up {
 	now := e.nowMs()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -23,7 +23,7 @@ func (e *Executor) lastWords() *pb.Up {
 			a.result = lost("its handler has not returned")
 			a.ended = now
 		}
-		if a.stopped == 0 {
+		if a.stopped == 0 && alone {
 			a.stopped = now
 		}
 		r := &pb.Report{
@@ -39,8 +39,8 @@ func (e *Executor) lastWords() *pb.Up {
 // writeLastWords leaves them in the executor's folder for the next host, whole
 // or not at all. No job is begun any more: that there is nothing to say says
 // something too.
-func (e *Executor) writeLastWords(home string) error {
-	b, err := proto.Marshal(e.lastWords())
+func (e *Executor) writeLastWords(home string, alone bool) error {
+	b, err := proto.Marshal(e.lastWords(alone))
 	if err != nil {
 		return fmt.Errorf("last words: %w", err)
 	}

@@ -357,7 +357,7 @@ func TestLastWords(t *testing.T) {
 				return nil // it was over just then
 			}
 		})
-		if err := e.writeLastWords(home); err != nil {
+		if err := e.writeLastWords(home, true); err != nil {
 			t.Error(err)
 		}
 		if b, err := os.ReadFile(filepath.Join(home, pb.LastWords)); err != nil || len(b) != 0 {
@@ -367,7 +367,7 @@ func TestLastWords(t *testing.T) {
 		l.say(&pb.Down{Jobs: []*pb.Job{work(1), work(2), work(3)}})
 		l.hangUp()
 		_ = e.Stop(t.Context(), ErrHostGone)
-		if err := e.writeLastWords(home); err != nil {
+		if err := e.writeLastWords(home, true); err != nil {
 			t.Error(err)
 		}
 	})

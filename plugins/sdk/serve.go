@@ -107,13 +107,14 @@ func (e *Executor) end(home string) {
 	if err := e.Stop(ctx, ErrHostGone); err != nil {
 		fmt.Fprintf(os.Stderr, "executor %s: %v\n", e.opts.Plugin, err)
 	}
-	if left := killChildren(childrenEnd); left > 0 {
+	left := killChildren(childrenEnd)
+	if left > 0 {
 		fmt.Fprintf(os.Stderr, "executor %s: %d processes could not be killed\n", e.opts.Plugin, left)
 	}
 	if home == "" {
 		return
 	}
-	if err := e.writeLastWords(home); err != nil {
+	if err := e.writeLastWords(home, left == 0); err != nil {
 		fmt.Fprintf(os.Stderr, "executor %s: %v\n", e.opts.Plugin, err)
 	}
 }
