@@ -23,8 +23,9 @@
 //
 // A job may be sent again at any time: the executor knows it by batch_no and
 // hash, never starts it twice and tells again what it told before. It forgets
-// an attempt when its end is acknowledged. A new session ends the one before; a
-// host that is older than the last one (Hello.epoch) is refused.
+// an attempt when its end is acknowledged. A new session ends the one before:
+// what its host had said and nobody has read is void, as the new inventory does
+// not have it. A host that is older than the last one (Hello.epoch) is refused.
 //
 // Credit is given for output that is in the log, in the order it was sent. What
 // was sent and is not credited is sent again in the next session, so that no

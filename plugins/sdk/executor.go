@@ -111,12 +111,12 @@ func build() string {
 // Register adds the executor's service to a server.
 func (e *Executor) Register(s grpc.ServiceRegistrar) { pb.RegisterExecutorServer(s, e) }
 
-// Stop takes no more jobs, ends the context of every attempt with cause and
-// waits until their handlers have returned, or ctx ends; it reports which. Then
-// it closes the handlers that have a Close method.
+// Stop takes no more jobs and no new session, ends the context of every attempt
+// with cause and waits until their handlers have returned, or ctx ends; it
+// reports which. Then it closes the handlers that have a Close method.
 func (e *Executor) Stop(ctx context.Context, cause error) error {
 	e.mu.Lock()
-	e.draining = true
+	e.draining, e.ending = true, true
 	if e.lonely != nil {
 		e.lonely.Stop()
 	}
@@ -141,43 +141,40 @@ func (e *Executor) Stop(ctx context.Context, cause error) error {
 	return errors.Join(errs...)
 }
 
-// take does what a message of the session's host asks.
-func (e *Executor) take(m *pb.Down, session chan struct{}) {
-	if m.Credit > 0 {
-		e.queue.grant(m.Credit)
-	}
-	if len(m.Jobs) > 0 {
-		e.begin(m.Jobs, session)
-	}
-	for _, c := range m.Cancels {
-		e.cancel(c)
-	}
-	for _, s := range m.Signals {
-		e.signal(s)
-	}
-	if len(m.Acks) > 0 || m.Drain || m.Inventory {
-		e.mu.Lock()
-		e.draining = e.draining || m.Drain
-		e.asked = e.asked || m.Inventory
-		for _, batchNo := range m.Acks {
-			e.forget(batchNo)
-		}
-		e.mu.Unlock()
-		e.wake()
-	}
-}
-
-// begin starts the jobs that are new, tells again of those that are known and
-// refuses the rest. Jobs of a session that is no more are passed over: the next
-// host was told that they were not begun, and gives them again.
-func (e *Executor) begin(jobs []*pb.Job, session chan struct{}) {
-	now := e.nowMs()
-	fresh := make([]*attempt, 0, len(jobs))
+// take does what a message of a session's host asks. What a host had said that
+// was replaced before it was read is void: the next one was told by the inventory
+// what was not begun, and gives it again, or has judged it.
+func (e *Executor) take(session chan struct{}, m *pb.Down) {
 	e.mu.Lock()
 	if e.session != session {
 		e.mu.Unlock()
 		return
 	}
+	if m.Credit > 0 {
+		e.queue.grant(m.Credit)
+	}
+	for _, a := range e.begin(m.Jobs) {
+		go e.run(a)
+	}
+	for _, s := range m.Signals {
+		e.signal(s)
+	}
+	e.draining = e.draining || m.Drain
+	e.asked = e.asked || m.Inventory
+	for _, batchNo := range m.Acks {
+		e.forget(batchNo)
+	}
+	e.mu.Unlock()
+	for _, c := range m.Cancels {
+		e.cancel(c)
+	}
+	e.wake()
+}
+
+// begin enters the jobs that are new, tells again of those that are known and
+// refuses the rest. It returns the attempts that are to run. Called with mu held.
+func (e *Executor) begin(jobs []*pb.Job) (fresh []*attempt) {
+	now := e.nowMs()
 	for _, j := range jobs {
 		if a, ok := e.attempts[j.BatchNo]; ok {
 			if a.job.Hash == j.Hash {
@@ -202,11 +199,7 @@ func (e *Executor) begin(jobs []*pb.Job, session chan struct{}) {
 		}
 	}
 	e.running.Add(len(fresh))
-	e.mu.Unlock()
-	e.wake()
-	for _, a := range fresh {
-		go e.run(a)
-	}
+	return fresh
 }
 
 // refuse is called with mu held.

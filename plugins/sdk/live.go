@@ -171,9 +171,8 @@ func (e *Executor) tellAgain(a *attempt) {
 
 // signal takes a signal for an attempt. Those of one attempt are answered one
 // after the other; an attempt that is not there, or has ended, answers by that.
+// Called with mu held.
 func (e *Executor) signal(s *pb.Signal) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	a := e.attempts[s.BatchNo]
 	if a == nil || a.ended != 0 {
 		return

@@ -65,7 +65,8 @@ func (e *Executor) Session(s grpc.BidiStreamingServer[pb.Down, pb.Up]) error {
 
 // open makes this the session that is served. A host that is older than the
 // last one is gone, whatever it says: its session must not take the place of
-// the new one's.
+// the new one's. It says anew whether this process drains: the program's file may
+// be what it was again.
 func (e *Executor) open(h *pb.Hello) (replaced chan struct{}, inventory *pb.Inventory, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +83,7 @@ func (e *Executor) open(h *pb.Hello) (replaced chan struct{}, inventory *pb.Inve
 	if e.lonely != nil {
 		e.lonely.Stop()
 	}
-	e.session, e.asked = make(chan struct{}), false
+	e.session, e.asked, e.draining = make(chan struct{}), false, false
 	e.queue.open(h.Window)
 	e.progressed, e.answers = nil, nil
 	for _, a := range e.attempts {
@@ -144,7 +145,7 @@ func (e *Executor) receive(s grpc.BidiStreamingServer[pb.Down, pb.Up], session c
 		case err != nil:
 			return err
 		}
-		e.take(m, session)
+		e.take(session, m)
 	}
 }
 
