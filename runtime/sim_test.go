@@ -177,7 +177,7 @@ func (s *sim) connect() {
 	s.cfg.Claims, s.cfg.Fills, s.cfg.Dispatches, s.cfg.Cancels, s.cfg.Watcher, s.audit = s.store, s.store, s.store, s.store, s.store, s.store
 	s.cfg.Pools = map[string]int{"work": 1 + s.dice.IntN(8)}
 	s.cfg.Poll = time.Second // as good as the default, and quicker
-	s.exec.play = s.play
+	s.exec.play, s.exec.lag, s.exec.gullible = s.play, s.lag, s.bug.gullible
 }
 
 func (s *sim) weather(fail, lose, late float64) {
@@ -205,7 +205,19 @@ func (s *sim) play(j ax.Job) play {
 		p.again = seconds(60)
 	}
 	p.refuse, p.lost = chance(0.03), chance(0.03)
+	if chance(0.3) {
+		p.tells = 1 + p.work/2
+	}
 	return p
+}
+
+// lag decides how long the message with an attempt is not read.
+func (s *sim) lag(j ax.Job) time.Duration {
+	r := rand.New(rand.NewPCG(s.seed, uint64(j.InstanceID)<<16|uint64(j.Attempt)|1<<63))
+	if r.IntN(5) > 0 {
+		return 0
+	}
+	return time.Duration(1+r.IntN(5000)) * time.Millisecond
 }
 
 // live lets some minutes go by in which all sorts of things happen.
@@ -225,6 +237,10 @@ func (s *sim) live() {
 			s.weather(s.dice.Float64()*0.2, s.dice.Float64()*0.2, s.dice.Float64()*0.2)
 		}
 		s.pass(time.Duration(s.dice.IntN(45_000)) * time.Millisecond)
+		if s.dice.IntN(2) == 0 {
+			s.signal()
+			s.pass(time.Duration(s.dice.IntN(10_000)) * time.Millisecond)
+		}
 		s.happen()
 	}
 }
@@ -233,13 +249,22 @@ func (s *sim) live() {
 func (s *sim) happen() {
 	switch s.dice.IntN(15) {
 	case 0, 1, 2:
-		if s.dice.IntN(2) == 0 { // what it hands over in its last moments is sent nowhere
+		switch s.dice.IntN(3) {
+		case 0: // what it hands over in its last moments is sent nowhere
 			s.exec.cutOff()
 			s.pass(time.Duration(s.dice.IntN(5_000)) * time.Millisecond)
+		case 1: // or not read yet
+			for range 40 {
+				if s.exec.unread() {
+					break
+				}
+				s.pass(250 * time.Millisecond)
+			}
 		}
 		end := []func(){s.kill, s.crash, s.crash, s.abandon}[s.dice.IntN(4)]
 		end()
-		s.pass(time.Duration(s.dice.IntN(100_000)) * time.Millisecond)
+		s.exec.wordless = s.dice.IntN(3) == 0
+		s.pass(time.Duration(s.dice.IntN([]int{1000, 100_000}[s.dice.IntN(2)])) * time.Millisecond)
 		s.boot()
 	case 3:
 		s.exec.die()
@@ -316,6 +341,22 @@ func (s *sim) happen() {
 	}
 }
 
+// signal asks some of what runs to stand still, or to go on.
+func (s *sim) signal() {
+	for _, o := range s.objects() {
+		for _, in := range s.rows(o.Name) {
+			if in.Status != ax.StatusDispatched || s.dice.IntN(3) == 0 {
+				continue
+			}
+			r := ax.SignalRequest{InstanceID: in.ID, Signal: ax.SignalPause, NowMs: time.Now().UnixMilli(), Who: "ann"}
+			if s.dice.IntN(3) == 0 {
+				r.Signal = ax.SignalResume
+			}
+			s.done(s.store.Signal(context.Background(), r))
+		}
+	}
+}
+
 // withEnded does what a person does to an instance that has ended.
 func (s *sim) withEnded(do func(ax.Instance) error) {
 	s.withTask(func(o ax.Object) error {
@@ -374,14 +415,18 @@ func (s *sim) forget() {
 	}
 }
 
-// withTask does what a person does to some task. That may be refused, as by a
-// store that is away; then the person gives up.
+// withTask does what a person does to some task.
 func (s *sim) withTask(do func(ax.Object) error) {
 	os := slices.DeleteFunc(s.objects(), func(o ax.Object) bool { return o.Deleted })
 	if len(os) == 0 {
 		return
 	}
-	err := do(os[s.dice.IntN(len(os))])
+	s.done(do(os[s.dice.IntN(len(os))]))
+}
+
+// done takes the answer to what a person did. That may be refused, as by a store
+// that is away; then the person gives up.
+func (s *sim) done(err error) {
 	for _, refusal := range []error{ax.ErrUnavailable, ax.ErrMoved, ax.ErrConflict, ax.ErrStale} {
 		if errors.Is(err, refusal) {
 			return
@@ -490,8 +535,24 @@ func (s *sim) settle() {
 	}
 	s.apply()
 	for range 8 * 60 {
+		s.goOn()
 		if s.pass(time.Minute); s.idle() {
 			break
+		}
+	}
+}
+
+// goOn lets attempts that stand still go on, as far as anybody asked for that.
+func (s *sim) goOn() {
+	ctx := context.Background()
+	states, err := s.world.store.SignalStates(ctx, s.cfg.Host)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, st := range states {
+		err := s.world.store.Signal(ctx, ax.SignalRequest{InstanceID: st.InstanceID, Signal: ax.SignalResume, NowMs: time.Now().UnixMilli(), Who: "ann"})
+		if err != nil && !errors.Is(err, ax.ErrConflict) {
+			s.t.Fatal(err)
 		}
 	}
 }
@@ -534,12 +595,11 @@ func (s *sim) verify() {
 		if n := s.exec.most[o.Address()]; n > concurrency(s.seed, i) {
 			s.t.Errorf("%s: %d attempts at once, more than its concurrency %d", o.Address(), n, concurrency(s.seed, i))
 		}
-		if idempotent(s.seed, i) {
-			continue
-		}
 		for _, in := range s.rows(o.Name) {
-			for _, a := range s.life(in.ID).Attempts {
-				if a.ErrorClass == ax.ClassLost {
+			l := s.life(in.ID)
+			s.verifyProgress(l)
+			for _, a := range l.Attempts {
+				if a.ErrorClass == ax.ClassLost && !idempotent(s.seed, i) {
 					s.t.Errorf("instance %d is not idempotent, and was tried again after attempt %d was lost", in.ID, a.Attempt)
 				}
 			}
@@ -558,6 +618,18 @@ func (s *sim) verify() {
 	maps.Copy(s.ends, s.exec.ends)
 	for _, batch := range slices.Sorted(maps.Keys(s.ends)) {
 		s.verifyEnd(batch, s.ends[batch])
+	}
+}
+
+// verifyProgress checks that an instance is as far as its attempt has said.
+func (s *sim) verifyProgress(l ax.Life) {
+	if l.Progress == nil {
+		return
+	}
+	want := s.exec.told[ax.BatchNo(s.cfg.Incarnation, l.ID, l.Progress.Attempt)]
+	want.InstanceID, want.Attempt = l.ID, l.Progress.Attempt
+	if *l.Progress != want {
+		s.t.Errorf("instance %d: progress is %+v, and its attempt said %+v", l.ID, *l.Progress, want)
 	}
 }
 

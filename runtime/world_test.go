@@ -124,18 +124,7 @@ func (w *world) crash() {
 func (w *world) kill() {
 	w.t.Helper()
 	w.crash()
-	old := w.exec
-	old.mu.Lock()
-	defer old.mu.Unlock()
-	for b := range old.live {
-		if t := old.timers[b]; t != nil {
-			t.Stop()
-		}
-	}
-	next := newExecutors()
-	next.play, next.offers, next.sent, next.at, next.jobs = old.play, old.offers, old.sent, old.at, old.jobs
-	next.most, next.unsent = old.most, old.unsent
-	w.exec = next
+	w.exec = w.exec.next()
 }
 
 // pass lets time go by.
@@ -333,6 +322,9 @@ func (w *world) verify() {
 		if n != 1 {
 			w.t.Errorf("batch %s was given to executors %d times", b, n)
 		}
+	}
+	for _, b := range w.exec.revived {
+		w.t.Errorf("batch %s was begun after it had been given up", b)
 	}
 	findings, err := check.Check(context.Background(), w.audit, time.Now())
 	if err != nil {
