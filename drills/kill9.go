@@ -66,39 +66,50 @@ func (s *stage) end(ctx context.Context, d *daemon, rep *report) error {
 	return s.audit(ctx, rep)
 }
 
-// kill9 kills axd at random moments of its life, early ones more often: half of
-// the kills fall into the first second. What runs goes on, and is recorded once
-// by the next axd.
+// kill9 kills axd at random moments of its life: in each round once in its first
+// second, and once some time after it has recovered from that, which is measured.
+// What runs goes on, and is recorded once by the next axd.
 func kill9(ctx context.Context, s *stage) (report, error) {
 	rep := report{}
-	if err := s.tasks(ctx, 20, ""); err != nil {
+	if err := s.tasks(ctx, 50, ""); err != nil {
 		return rep, err
 	}
-	var starts []time.Time
 	s.finished = true
-	for range s.rounds {
+	var worst figures
+	for n := range s.rounds {
 		d, err := s.start()
 		if err != nil {
 			return rep, err
 		}
-		starts = append(starts, d.started)
-		life := s.between(20*time.Millisecond, time.Second)
-		if s.rnd.IntN(2) == 0 {
-			life = s.between(time.Second, 3*time.Second)
-		}
-		if err := sleep(ctx, life); err != nil {
+		if err := s.killAfter(ctx, d, s.between(20*time.Millisecond, time.Second), &rep); err != nil {
 			return rep, err
 		}
-		if err := d.kill(); err != nil {
+		d, f, err := s.restart(ctx)
+		if err != nil {
+			return rep, fmt.Errorf("round %d: %w", n+1, err)
+		}
+		worst = worst.max(f)
+		if err := s.killAfter(ctx, d, s.between(0, 1200*time.Millisecond), &rep); err != nil {
 			return rep, err
 		}
-		s.faults = append(s.faults, time.Now())
-		rep.faults++
 	}
 	if err := s.settle(ctx, &rep); err != nil {
 		return rep, err
 	}
-	var err error
-	rep.worst, err = s.recovery(ctx, starts)
-	return rep, err
+	rep.worst = worst.claim
+	rep.note = worst.String() + rep.note
+	return rep, nil
+}
+
+// killAfter kills axd after some time.
+func (s *stage) killAfter(ctx context.Context, d *daemon, life time.Duration, rep *report) error {
+	if err := sleep(ctx, life); err != nil {
+		return err
+	}
+	if err := d.kill(); err != nil {
+		return err
+	}
+	s.faults = append(s.faults, time.Now())
+	rep.faults++
+	return nil
 }

@@ -34,8 +34,8 @@ type drill struct {
 // drills is the list: a new drill is one file and one line here.
 var drills = []drill{
 	{name: "failpoints", what: "let axd and axctl die at each failpoint in turn while 50 tasks fire each second", run: failpoints},
-	{name: "kill9", what: "SIGKILL axd at random moments while 20 tasks fire each second", run: kill9},
-	{name: "executor", what: "SIGKILL executors at random moments", run: killExecutor},
+	{name: "kill9", what: "SIGKILL axd at random moments while 50 tasks fire each second", run: kill9},
+	{name: "executor", what: "SIGKILL executors at random moments, stop one, and kill both, while 50 tasks fire each second", run: killExecutor},
 	{name: "stop", what: "SIGSTOP axd for seconds, then let it go on", run: stopped, most: 20},
 	{name: "upgrade", what: "a handler runs over three ends of axd: SIGTERM, SIGKILL, another binary", run: upgrade, most: 20},
 	{name: "apply", what: "SIGKILL axctl apply at random moments", run: killApply},
@@ -70,7 +70,7 @@ func main() {
 	with := flag.String("failpoint", "bin/failpoint", "folder of axd and axctl with failpoints")
 	limits := figures{}
 	flag.DurationVar(&limits.claim, "claim-within", time.Second, "the most from axd's exec to its first claim")
-	flag.DurationVar(&limits.judge, "judge-within", 3*time.Second, "the most from axd's exec to the last attempt judged")
+	flag.DurationVar(&limits.judge, "judge-within", 3*time.Second, "the most from axd's exec, or an executor's death, to the last attempt judged")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the faults")
 	flag.Parse()
 

@@ -31,15 +31,14 @@ const giveUpAfter = time.Minute
 // claimed, and measures it.
 func (s *stage) restart(ctx context.Context) (*daemon, figures, error) {
 	var f figures
-	next := time.Now().Truncate(time.Second).Add(time.Second + 20*time.Millisecond) // all tasks fire on the second
-	if err := sleep(ctx, time.Until(next)); err != nil {
-		return nil, f, err
-	}
 	db, err := s.database()
 	if err != nil {
 		return nil, f, err
 	}
 	defer db.Close()
+	if err := untilDue(ctx, db); err != nil {
+		return nil, f, err
+	}
 	var boots sql.NullString // that left attempts behind
 	err = db.QueryRowContext(ctx, `SELECT group_concat(DISTINCT boot) FROM instance WHERE status = 'dispatched'`).Scan(&boots)
 	if err != nil {
@@ -72,6 +71,16 @@ func (s *stage) restart(ctx context.Context) (*daemon, figures, error) {
 		}
 	}
 	return d, f, s.limits.check(f)
+}
+
+// untilDue waits until slots are due that nobody has claimed.
+func untilDue(ctx context.Context, db *sql.DB) error {
+	var next sql.NullInt64
+	err := db.QueryRowContext(ctx, `SELECT min(next_fire_time) FROM task WHERE enabled = 1 AND hold IS NULL`).Scan(&next)
+	if err != nil {
+		return fmt.Errorf("look for what is due next: %w", err)
+	}
+	return sleep(ctx, time.Until(time.UnixMilli(next.Int64))+20*time.Millisecond)
 }
 
 // unjudged reports whether an attempt of an earlier axd has neither its end nor
