@@ -205,7 +205,7 @@ func (s *Store) end(in *instance, e ax.Ending, status ax.Status, cause ax.Cause)
 	ended := ax.Ended{Status: status, Freed: s.stop(in, e.StoppedMs)}
 	o := s.objects[in.TaskID]
 	var freeze bool
-	o.Row.FailureStreak, freeze = rules.Streak(o.Row.FailureStreak, o.freezeAfter, status, e.ErrorClass)
+	o.Row.FailureStreak, freeze = rules.Streak(o.Row.FailureStreak, o.freezeAfter, e.Ref, status, e.ErrorClass)
 	if freeze && o.Row.Hold == nil && !o.Deleted {
 		h, detail := ax.Freezing(e, o.Row.FailureStreak)
 		in.note(e.NowMs, status, status, "dispatch", ax.CauseFrozen, detail)

@@ -5,9 +5,15 @@ import (
 	"github.com/axctl/ax/runtime/rules"
 )
 
-// succeed is what a success does to its task's row. Its place and the end of a
-// streak are one statement; a streak that is none costs nothing.
+// succeed is what a success does to its task's row, as rules.Streak says. Its place
+// and the end of a streak are one statement; a streak that is none costs nothing.
 func succeed(t *tx, e ax.Ending) error {
+	if e.BackfillID() != 0 {
+		if e.StoppedMs == 0 {
+			return nil
+		}
+		return count(t, e.TaskID, -1, 0)
+	}
 	if e.StoppedMs != 0 {
 		_, err := t.exec(`UPDATE task SET active = active - 1, failure_streak = 0 WHERE object_id = ?`, e.TaskID)
 		return err
@@ -20,7 +26,7 @@ func succeed(t *tx, e ax.Ending) error {
 // that is due; it returns the streak then, else 0. A task that is held already,
 // or deleted, keeps what it has.
 func (at *attemptRow) streakOn(t *tx, e ax.Ending, status ax.Status) (int, error) {
-	streak, freeze := rules.Streak(at.streak, at.freezeAfter, status, e.ErrorClass)
+	streak, freeze := rules.Streak(at.streak, at.freezeAfter, e.Ref, status, e.ErrorClass)
 	if streak != at.streak {
 		if _, err := t.exec(`UPDATE task SET failure_streak = ? WHERE object_id = ?`, streak, e.TaskID); err != nil {
 			return 0, err

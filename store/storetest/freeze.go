@@ -126,3 +126,37 @@ func testFreezeSpares(f *fixture) {
 	equal(f, "by the new limit", f.finish(f.failure(f.fire(c, nil).Ref, ax.ClassFailed)).FrozenAfter, 2)
 	f.unfreeze(c)
 }
+
+// testFreezeBackfill: what a backfill runs says nothing of the task, whether it
+// fails or succeeds, at once or with its processes left.
+func testFreezeBackfill(f *fixture) {
+	a := f.task("a", func(s *ax.TaskSpec) { s.FreezeAfter, s.Concurrency = 2, 10 })
+	f.finish(f.failure(f.fire(a, nil).Ref, ax.ClassFailed))
+	f.wantStreak(a, 1)
+	b := f.backfill(a, -5, -1, func(r *ax.BackfillRequest) { r.Mode, r.Parallel = ax.BackfillAll, 5 })
+	old := f.fill(b.ID).Made
+	if len(old) < 4 {
+		f.Fatalf("the backfill has %d instances", len(old))
+	}
+	for n, ref := range old {
+		equal(f, "hand over", f.handOver(ref, 1), ax.HandedOver)
+		e := f.failure(ref, ax.ClassFailed)
+		if n%2 == 0 {
+			e = f.ending(ref, 1, ax.StatusSuccess)
+		}
+		if n >= 2 {
+			e.StoppedMs = 0
+		}
+		f.finish(e)
+		if e.StoppedMs == 0 {
+			equal(f, "active", f.object("a").Row.Active, 1)
+			f.finish(ax.Ending{Ref: ref, Attempt: 1, StoppedMs: f.nowMs, NowMs: f.nowMs})
+		}
+		f.wantStreak(a, 1)
+		equal(f, "active", f.object("a").Row.Active, 0)
+	}
+	equal(f, "hold", f.object("a").Row.Hold == nil, true)
+	f.finish(f.failure(f.fire(a, nil).Ref, ax.ClassFailed))
+	equal(f, "frozen", f.object("a").Row.Hold != nil, true)
+	f.unfreeze(a)
+}

@@ -89,6 +89,7 @@ func Run(t *testing.T, open Open) {
 		{"backfill of pruned history", testBackfillPruned},
 		{"hold and resume", testHold},
 		{"freeze_after", testFreeze},
+		{"freeze_after and backfills", testFreezeBackfill},
 		{"freeze_after spares holds and deleted tasks", testFreezeSpares},
 		{"hosts", testHosts},
 		{"the clock's mark", testClockMark},
