@@ -176,9 +176,9 @@ func (c *call) overlapping(ctx context.Context, s Store, r backfillSurvey) error
 var openBackfills = []ax.BackfillState{ax.BackfillRunning, ax.BackfillPaused}
 
 const (
-	// maxCountedSlots is how many slots of a range are counted, and
+	// maxRangeSlots is how many slots of a range are counted, and
 	// maxExaminedSlots of how many it is looked up what became of them.
-	maxCountedSlots  = 1_000_000
+	maxRangeSlots    = 1_000_000
 	maxExaminedSlots = 100_000
 	examinedAtOnce   = 1000
 	// recentRuns is how many runs an estimate is made from.
@@ -215,7 +215,7 @@ func (c *call) surveyBackfill(ctx context.Context, s Store, t task, request ax.B
 		}
 		r.request.ToMs = max(end, r.request.FromMs)
 	}
-	n, over := timetable.Count(r.request.FromMs, r.request.ToMs-1, maxCountedSlots)
+	n, over := timetable.Count(r.request.FromMs, r.request.ToMs-1, maxRangeSlots)
 	if n > 0 {
 		r.first, _ = timetable.Next(r.request.FromMs - 1)
 		r.last, _ = timetable.Prev(r.request.ToMs)
@@ -308,7 +308,7 @@ func (r backfillSurvey) human(s *screen) {
 	case r.first == 0:
 		s.line("  The range has no slot that has passed.")
 	case r.request.Slots < 0:
-		s.line("  over %d slots, from %s to %s", maxCountedSlots, s.at(r.first, t.Zone), s.at(r.last, t.Zone))
+		s.line("  over %d slots, from %s to %s", maxRangeSlots, s.at(r.first, t.Zone), s.at(r.last, t.Zone))
 	default:
 		s.line("  %s, from %s to %s%s", plural(int(r.request.Slots), "slot"), s.at(r.first, t.Zone), s.at(r.last, t.Zone), r.stateWords())
 	}

@@ -154,7 +154,7 @@ func moveBackfillCommand(c *call, word string, to ax.BackfillState, short string
 		Short: short,
 		Args:  argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseID(args[0])
+			id, err := parseID("backfill", args[0])
 			if err != nil {
 				return err
 			}
@@ -180,6 +180,10 @@ func (c *call) moveBackfill(ctx context.Context, id int64, to ax.BackfillState) 
 		return r, err
 	}
 	defer s.Close()
+	all, err := tasks(ctx, s, true) // before the move: what fails here has changed nothing
+	if err != nil {
+		return r, err
+	}
 	r.backfill, err = s.MoveBackfill(ctx, ax.BackfillMove{ID: id, To: to, Who: c.env.User, NowMs: c.nowMs()})
 	switch {
 	case errors.Is(err, ax.ErrNotFound):
@@ -195,13 +199,12 @@ func (c *call) moveBackfill(ctx context.Context, id int64, to ax.BackfillState) 
 	case err != nil:
 		return r, fmt.Errorf("backfill %d: %w", id, err)
 	}
-	all, err := tasks(ctx, s, true)
 	for _, t := range all {
 		if t.ID == r.backfill.TaskID {
 			r.task = t
 		}
 	}
-	return r, err
+	return r, nil
 }
 
 func (r moveResult) human(s *screen) {

@@ -16,7 +16,7 @@ func cancelCommand(c *call) *cobra.Command {
 		Short: "End an instance that waits or runs",
 		Args:  argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseID(args[0])
+			id, err := parseID("instance", args[0])
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -60,6 +61,17 @@ func exitCode(err error) int {
 	default:
 		return ExitError
 	}
+}
+
+// afterwards is the end of a command that had written what it was asked for and
+// then could not see what came of it: neither a signal nor a busy store makes it
+// one that changed nothing, and calling it again would do it twice.
+func afterwards(ctx context.Context, err error, done, hint string) error {
+	code := ExitError
+	if i := (*Interrupt)(nil); errors.As(context.Cause(ctx), &i) {
+		err, code = fmt.Errorf("interrupted (%s)", i.Signal), i.Code
+	}
+	return withCode(code, ax.WithHint(fmt.Errorf("%w; %s", err, done), "%s", hint))
 }
 
 // interrupted is the end of a command that a signal cut short. Commands that

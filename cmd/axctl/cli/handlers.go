@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -230,10 +231,10 @@ func (c *call) lockHandlers(ctx context.Context, a handlersArgs) (lockResult, er
 		was = &lockFile{} // it is written anew
 	}
 	r.handlers, r.differences = now.names(), was.differences(now)
-	old, err := os.ReadFile(r.path)
-	if same := err == nil && string(old) == string(text); same {
+	if old, err := os.ReadFile(r.path); err == nil && bytes.Equal(old, text) {
 		return r, nil
-	} else if len(r.differences) == 0 {
+	}
+	if len(r.differences) == 0 {
 		r.differences = []string{"it is laid out otherwise, or not there"}
 	}
 	if a.check {

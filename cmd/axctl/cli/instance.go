@@ -21,7 +21,7 @@ func instanceCommand(c *call) *cobra.Command {
 		Short: "Tell the whole life of one instance",
 		Args:  argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseID(args[0])
+			id, err := parseID("instance", args[0])
 			if err != nil {
 				return err
 			}
@@ -34,14 +34,15 @@ func instanceCommand(c *call) *cobra.Command {
 	}
 }
 
-// parseID reads an instance's id.
-func parseID(text string) (int64, error) {
+// parseID reads the id of an instance or a backfill; the noun's plural is the
+// command that lists them.
+func parseID(noun, text string) (int64, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 {
 		return 0, ax.Diagnostic{
 			Severity: ax.SeverityError,
-			Summary:  fmt.Sprintf("%q is no instance id", text),
-			Detail:   "An id is a number; axctl instances lists them.",
+			Summary:  fmt.Sprintf("%q is no %s id", text, noun),
+			Detail:   fmt.Sprintf("An id is a number; axctl %ss lists them.", noun),
 		}
 	}
 	return id, nil
@@ -112,7 +113,7 @@ func happenings(l ax.Life) []happening {
 				continue // stopped_ms tells it
 			}
 			h := happening{t.AtMs, n, string(t.Cause), transitionDetail(t)}
-			if endsAttempt(t.Cause) {
+			if leads(t.Cause) {
 				causes = append(causes, h)
 			} else {
 				effects = append(effects, h)
@@ -125,9 +126,9 @@ func happenings(l ax.Life) []happening {
 	return out
 }
 
-// endsAttempt reports the causes that end an attempt; the others follow from
-// its end.
-func endsAttempt(cause ax.Cause) bool {
+// leads reports the causes that come before the end of their attempt, where both
+// are of one instant; the others follow from it.
+func leads(cause ax.Cause) bool {
 	switch cause {
 	case ax.CauseCancel, ax.CauseReplaced, ax.CauseOverlap, ax.CauseTimeout, ax.CauseDeleted, ax.CauseDisabled, ax.CauseTrigger, ax.CauseRetryOf, ax.CauseBackfill, ax.CauseNotAccepted:
 		return true

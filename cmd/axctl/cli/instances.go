@@ -120,28 +120,16 @@ func (c *call) instanceFilter(a instancesArgs) (ax.InstanceFilter, error) {
 		return f, ax.Diagnostic{Severity: ax.SeverityError, Summary: fmt.Sprintf("-limit=%d is not from 1 to 100000", a.limit)}
 	}
 	for _, word := range a.status {
-		status := ax.Status(strings.ToLower(strings.TrimSpace(word)))
-		if !slices.Contains(ax.Statuses, status) {
-			var names []string
-			for _, s := range ax.Statuses {
-				names = append(names, string(s))
-			}
-			return f, ax.Diagnostic{
-				Severity: ax.SeverityError,
-				Summary:  fmt.Sprintf("Unknown status %q", word),
-				Detail:   suggestion(word, names, "The statuses are "+strings.Join(names, ", ")+"."),
-			}
+		status, err := oneOf("status", word, ax.Statuses)
+		if err != nil {
+			return f, err
 		}
 		f.Status = append(f.Status, status)
 	}
 	for _, word := range a.kind {
-		kind := ax.InstanceKind(strings.ToLower(strings.TrimSpace(word)))
-		if !slices.Contains(instanceKinds, kind) {
-			return f, ax.Diagnostic{
-				Severity: ax.SeverityError,
-				Summary:  fmt.Sprintf("Unknown kind %q", word),
-				Detail:   suggestion(word, []string{"schedule", "manual", "backfill"}, "The kinds are schedule, manual and backfill."),
-			}
+		kind, err := oneOf("kind", word, instanceKinds)
+		if err != nil {
+			return f, err
 		}
 		f.Kinds = append(f.Kinds, kind)
 	}

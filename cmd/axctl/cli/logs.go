@@ -34,12 +34,12 @@ func logsCommand(c *call) *cobra.Command {
 		Example: "  axctl logs -f 8812",
 		Args:    argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseID(args[0])
+			id, err := parseID("instance", args[0])
 			if err != nil {
 				return err
 			}
 			a.id = id
-			return c.logs(cmd.Context(), a)
+			return logsEnd(cmd.Context(), c.logs(cmd.Context(), a))
 		},
 	}
 	cmd.Flags().BoolVarP(&a.follow, "follow", "f", false, "go on until the instance has ended")
@@ -71,7 +71,7 @@ func (c *call) logs(ctx context.Context, a logsArgs) error {
 	defer s.Close()
 	l, err := c.begun(ctx, s, a)
 	if err != nil {
-		return logsEnd(ctx, err)
+		return err
 	}
 	if a.attempt < 0 || a.attempt > l.Attempt && (!a.follow || l.Status.Final()) {
 		return ax.Diagnostic{Severity: ax.SeverityError, Summary: fmt.Sprintf("Instance %d has no attempt %d", a.id, a.attempt), Detail: fmt.Sprintf("It has had %s.", plural(l.Attempt, "attempt"))}
@@ -97,7 +97,7 @@ func (c *call) logs(ctx context.Context, a logsArgs) error {
 		err = end
 	}
 	if err != nil {
-		return logsEnd(ctx, err)
+		return err
 	}
 	if missing := missingBytes(l, found, c.nowMs()); missing > 0 && (a.attempt == 0 || a.attempt == l.Attempt) {
 		fmt.Fprintf(c.env.Stderr, "ax: %d bytes that attempt %d printed are not here: the data folder could not keep them, or they were removed\n", missing, l.Attempt)
@@ -177,11 +177,13 @@ func logReader(ctx context.Context, s Store, l ax.Life) (*logs.Reader, error) {
 		"Its data folder is not known; look for its logs there.")
 }
 
-// logsEnd explains why a reading ended early. To stop following is no fault
-// that needs words.
+// logsEnd explains why a reading ended early. To stop it, at any moment, is no
+// fault that needs words.
 func logsEnd(ctx context.Context, err error) error {
 	var i *Interrupt
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(context.Cause(ctx), &i):
 		return exit(i.Code)
 	case errors.Is(err, fs.ErrPermission):

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +27,7 @@ func markCommand(c *call) *cobra.Command {
 		Example: "  axctl mark 42 success -reason='loaded by hand'",
 		Args:    argumentCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if a.id, err = parseID(args[0]); err != nil {
+			if a.id, err = parseID("instance", args[0]); err != nil {
 				return err
 			}
 			a.verdict = args[1]
@@ -50,15 +49,11 @@ type markResult struct {
 }
 
 func (c *call) mark(ctx context.Context, a markArgs) (markResult, error) {
-	m := ax.Mark{InstanceID: a.id, Verdict: ax.Verdict(a.verdict), Reason: a.reason, NowMs: c.nowMs(), Who: c.env.User}
-	switch {
-	case !slices.Contains(ax.Verdicts, m.Verdict):
-		return markResult{}, ax.Diagnostic{
-			Severity: ax.SeverityError,
-			Summary:  fmt.Sprintf("Unknown verdict %q", a.verdict),
-			Detail:   suggestion(a.verdict, []string{string(ax.VerdictSuccess), string(ax.VerdictSkipped)}, "The verdicts are success and skipped."),
-		}
-	case a.reason == "":
+	verdict, err := oneOf("verdict", a.verdict, ax.Verdicts)
+	if err != nil {
+		return markResult{}, err
+	}
+	if a.reason == "" {
 		return markResult{}, ax.Diagnostic{
 			Severity: ax.SeverityError, Summary: "-reason is missing",
 			Detail: "Say why, for whoever finds the verdict: -reason=\"loaded by hand\".",
@@ -73,6 +68,7 @@ func (c *call) mark(ctx context.Context, a markArgs) (markResult, error) {
 	if err != nil {
 		return markResult{}, err
 	}
+	m := ax.Mark{InstanceID: a.id, Verdict: verdict, Reason: a.reason, NowMs: c.nowMs(), Who: c.env.User}
 	err = s.Mark(ctx, m)
 	switch {
 	case errors.Is(err, ax.ErrConflict):

@@ -2,10 +2,13 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/agext/levenshtein"
+
+	"github.com/axctl/ax"
 )
 
 // nearest returns the names that someone who wrote got may have meant, best
@@ -42,6 +45,23 @@ func bare(name string) string {
 		return own
 	}
 	return name
+}
+
+// oneOf reads a word that must be one of a list, in any case.
+func oneOf[T ~string](noun, word string, all []T) (T, error) {
+	got := T(strings.ToLower(strings.TrimSpace(word)))
+	if slices.Contains(all, got) {
+		return got, nil
+	}
+	names := make([]string, len(all))
+	for i, known := range all {
+		names[i] = string(known)
+	}
+	return "", ax.Diagnostic{
+		Severity: ax.SeverityError,
+		Summary:  fmt.Sprintf("Unknown %s %q", noun, word),
+		Detail:   suggestion(word, names, "It is one of "+words(names)+"."),
+	}
 }
 
 // suggestion asks whether the nearest names were meant, or says otherwise

@@ -65,12 +65,12 @@ func (c *call) hold(ctx context.Context, a holdArgs) (holdResult, error) {
 	if hold.UntilMs, err = c.holdEnd(a, t); err != nil {
 		return holdResult{}, err
 	}
-	if err := s.Hold(ctx, t.ID, hold); err != nil {
-		return holdResult{}, fmt.Errorf("hold %s: %w", t.Address(), err)
-	}
 	r := holdResult{before: t.Row.Hold, running: t.Row.Active}
 	if r.backfills, err = s.Backfills(ctx, ax.BackfillFilter{TaskID: t.ID, States: []ax.BackfillState{ax.BackfillRunning}}); err != nil {
 		return r, fmt.Errorf("backfills of %s: %w", t.Address(), err)
+	}
+	if err := s.Hold(ctx, t.ID, hold); err != nil { // last: what fails before it has changed nothing
+		return r, fmt.Errorf("hold %s: %w", t.Address(), err)
 	}
 	t.Row.Hold = &hold
 	r.task = t

@@ -415,3 +415,47 @@ func (e *ending) Instance(ctx context.Context, id int64) (ax.Life, error) {
 	}
 	return l, err
 }
+
+// mute is a store that takes triggers and signals, and tells no instance.
+type mute struct {
+	cli.Store
+	look func()
+}
+
+func (mute) Signal(context.Context, ax.SignalRequest) error { return nil }
+
+func (m mute) Instance(context.Context, int64) (ax.Life, error) {
+	m.look()
+	return ax.Life{}, ax.ErrBusy
+}
+
+// What was written is never said not to have been, or it would be done twice.
+func TestWrittenAndThenNotSeen(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"instance 1 goes on":           {"trigger", "-wait", "task.a"},
+		"instance 1 is asked to pause": {"signal", "1", "pause"},
+	} {
+		for code, cause := range map[int]error{1: nil, 143: &cli.Interrupt{Signal: "SIGTERM", Code: cli.ExitTerminated}} {
+			w := newWorld(t)
+			w.hello("0 * * * *", "a")
+			w.run(0, "apply", "-auto-approve")
+			defer w.lock()()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			w.ctx = ctx
+			w.wrap = func(s cli.Store) cli.Store {
+				return mute{s, func() {
+					if cause != nil {
+						cancel(cause)
+					}
+				}}
+			}
+			out := w.run(code, args...)
+			w.wants(out, want, "axctl instance 1 tells what becomes of it.")
+			if strings.Contains(strings.ToLower(out), "nothing was changed") {
+				t.Errorf("axctl %v says that nothing was changed:\n%s", args, out)
+			}
+		}
+	}
+}

@@ -28,7 +28,7 @@ func retryCommand(c *call) *cobra.Command {
 		Example: "  axctl retry 42 -wait",
 		Args:    argumentCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if a.id, err = parseID(args[0]); err != nil {
+			if a.id, err = parseID("instance", args[0]); err != nil {
 				return err
 			}
 			return c.retry(cmd.Context(), a)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,13 +24,13 @@ func signalCommand(c *call) *cobra.Command {
 			"and its heartbeat stand still. To keep a task from starting, see axctl pause.",
 		Args: argumentCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := parseID(args[0])
+			id, err := parseID("instance", args[0])
 			if err != nil {
 				return err
 			}
-			signal := ax.Signal(args[1])
-			if !slices.Contains([]ax.Signal{ax.SignalPause, ax.SignalResume}, signal) {
-				return ax.Diagnostic{Severity: ax.SeverityError, Summary: fmt.Sprintf("%q is no signal", args[1]), Detail: "It is pause or resume."}
+			signal, err := oneOf("signal", args[1], []ax.Signal{ax.SignalPause, ax.SignalResume})
+			if err != nil {
+				return err
 			}
 			result, err := c.signal(cmd.Context(), id, signal)
 			if err != nil {
@@ -64,29 +63,11 @@ func (c *call) signal(ctx context.Context, id int64, signal ax.Signal) (signalRe
 	case err != nil:
 		return r, fmt.Errorf("signal instance %d: %w", id, err)
 	}
-	poll := time.NewTicker(50 * time.Millisecond)
-	defer poll.Stop()
-	late := time.After(answerWithin)
-	for !r.asleep && !r.state.Settled() {
-		l, err := life(ctx, s, id)
-		if err != nil {
-			return r, err
-		}
-		if l.Signal == nil || l.Status != ax.StatusDispatched {
-			return r, ax.Diagnostic{
-				Severity: ax.SeverityError, Summary: fmt.Sprintf("Instance %d has ended meanwhile: %s", id, statusWord(l.Instance)),
-			}
-		}
-		if r.state = *l.Signal; r.state.Settled() {
-			break
-		}
-		select {
-		case <-poll.C:
-		case <-late:
-			return r, nil
-		case <-ctx.Done():
-			return r, ctx.Err()
-		}
+	if r.asleep {
+		return r, nil
+	}
+	if r.state, err = answer(ctx, s, id); err != nil {
+		return r, afterwards(ctx, err, fmt.Sprintf("instance %d is asked to %s", id, signal), fmt.Sprintf("axctl instance %d tells what becomes of it.", id))
 	}
 	if r.state.Refused != "" {
 		return r, ax.Diagnostic{
@@ -96,6 +77,34 @@ func (c *call) signal(ctx context.Context, id int64, signal ax.Signal) (signalRe
 		}
 	}
 	return r, nil
+}
+
+// answer waits for what the attempt answers, and returns how it stands then or
+// after answerWithin.
+func answer(ctx context.Context, q ax.Queries, id int64) (ax.SignalState, error) {
+	poll := time.NewTicker(50 * time.Millisecond)
+	defer poll.Stop()
+	late := time.After(answerWithin)
+	for {
+		l, err := life(ctx, q, id)
+		switch {
+		case err != nil:
+			return ax.SignalState{}, err
+		case l.Signal == nil || l.Status != ax.StatusDispatched:
+			return ax.SignalState{}, ax.Diagnostic{
+				Severity: ax.SeverityError, Summary: fmt.Sprintf("Instance %d has ended meanwhile: %s", id, statusWord(l.Instance)),
+			}
+		case l.Signal.Settled():
+			return *l.Signal, nil
+		}
+		select {
+		case <-poll.C:
+		case <-late:
+			return *l.Signal, nil
+		case <-ctx.Done():
+			return *l.Signal, context.Cause(ctx)
+		}
+	}
 }
 
 // cannotSignal tells why an instance cannot be signalled.

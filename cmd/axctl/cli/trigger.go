@@ -132,12 +132,8 @@ func (c *call) await(ctx context.Context, s Store, r triggerResult) error {
 		if err == nil && !l.Status.Final() {
 			err = pause(ctx, pollInterval)
 		}
-		if i := (*Interrupt)(nil); errors.As(context.Cause(ctx), &i) {
-			return withCode(i.Code, ax.WithHint(fmt.Errorf("interrupted (%s); instance %d goes on", i.Signal, r.ref.ID),
-				"axctl instance %d tells what becomes of it.", r.ref.ID))
-		}
 		if err != nil {
-			return err
+			return afterwards(ctx, err, fmt.Sprintf("instance %d goes on", r.ref.ID), fmt.Sprintf("axctl instance %d tells what becomes of it.", r.ref.ID))
 		}
 		if !l.Status.Final() {
 			continue
