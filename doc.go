@@ -14,7 +14,7 @@
 //
 // On the host axd notices the commit (Watcher.Changed), and runtime/claim puts
 // the task's next_fire_time on its timing wheel. When it is due, claim computes
-// the slot after it, reserves a place for the handler, and calls Claims.Claim:
+// the slot after it, reserves a place of its pool, and calls Claims.Claim:
 // one transaction compares and sets the task's row and inserts the instance,
 // born dispatched. Only now runtime/dispatch gives the Job to the executor
 // process (plugins/host, through a stream of batches), under a batch number

@@ -120,7 +120,6 @@ const (
 	// These two are about a running attempt, and are not journaled.
 	ReportProgress ReportKind = "progress" // how far it is
 	ReportSignal   ReportKind = "signal"   // its answer to a signal; Error says why it refused
-
 )
 
 // Report is what an executor, or its host, says of an attempt. It is as wide as

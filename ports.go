@@ -442,8 +442,7 @@ type Retention interface {
 	// the newest q.KeepLast of each, always stays. Keys of triggers go by their
 	// own age. It works in transactions of at most about PruneStep rows, and
 	// fewer where they take long, calls step after each, and ends with step's
-	// error.
-	// Several may run at once.
+	// error. Several may run at once.
 	Prune(ctx context.Context, q PruneQuery, step func(Pruned) error) error
 }
 

@@ -87,7 +87,7 @@ type TaskSpec struct {
 	Concurrency  int               `json:"concurrency" ax:"concurrency" default:"1" doc:"Instances at work at once, 1 to 10000."`
 	Overlap      Overlap           `json:"overlap" ax:"overlap" default:"queue" doc:"What a firing at the concurrency limit does: queue, latest, skip, replace or allow."`
 	Heartbeat    Duration          `json:"heartbeat,omitempty" ax:"heartbeat" doc:"Without a sign of life (output, progress) for so long an attempt is stopped and lost. Without it quiet is alive."`
-	Pool         string            `json:"pool,omitempty" ax:"pool" doc:"The named slots of a host that it fills; without it those of its handler."`
+	Pool         string            `json:"pool,omitempty" ax:"pool" doc:"The named places of a host that it fills; without it those of its handler."`
 	Priority     int               `json:"priority,omitempty" ax:"priority" default:"0" doc:"Who of those that wait for a place of the pool goes first, -100 to 100: the higher; each minute of waiting counts for one."`
 	Idempotent   bool              `json:"idempotent" ax:"idempotent" default:"true" doc:"false: never run again when an attempt's end is unknown."`
 	ErrorClasses []ErrorClassSpec  `json:"error_class,omitempty" ax:"error_class" doc:"What failures of the handler are of another class than failed, in the order they are tried."`

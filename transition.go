@@ -14,7 +14,7 @@ type Edge struct {
 // need graphs, shards or hosts join it with them.
 var Transitions = []Edge{
 	{"", StatusPending, "claim", "task row compare-and-set won; unique slot key"},
-	{"", StatusDispatched, "claim", "the same, active < max_active, a slot of the host is free"},
+	{"", StatusDispatched, "claim", "the same, active < max_active, a place of its pool is free"},
 	{"", StatusSkipped, "claim", "the overlap rule says so, or start_within is over"},
 	{"", StatusPending, "trigger, apply, resume", "a person's start; on_resume; the backlog of a version that ends"},
 	{"", StatusPending, "retry", "a person's retry of an ended instance; unique slot key"},

@@ -13,12 +13,12 @@ type Upkeep interface {
 	// after each, and ends with step's error. Several may run at once.
 	IndexHistory(ctx context.Context, step func() error) error
 	// Holds tells how long transactions have held the writer since the store was
-	// opened, by kind; none where nothing is held by one for all.
+	// opened, by kind; none where a store has no one writer.
 	Holds() []WriterHold
 }
 
-// WriterHold is how long transactions of one kind have held the writer. One with work of
-// several kinds counts for each.
+// WriterHold is how long transactions of one kind have held the writer. One with
+// work of several kinds counts for each.
 type WriterHold struct {
 	Kind    string // work, apply, prune, index
 	Count   int64

@@ -320,11 +320,11 @@ func (e *explainer) due(slotMs int64) {
 
 // address is the task as a shell takes it.
 func (e *explainer) address() string {
-	if a := e.Object.Address(); strings.ContainsAny(a, "[\"") {
-		return "'" + a + "'"
-	} else {
-		return a
+	a := e.Object.Address()
+	if strings.ContainsAny(a, "[\"") {
+		return "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 	}
+	return a
 }
 
 func (e *explainer) at(ms int64) string {

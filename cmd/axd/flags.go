@@ -38,8 +38,9 @@ const usage = `axd fires what is due on this host.
 
 SIGTERM drains: no new claims, running attempts may end (-grace), and those that
 do not go on in their executors, for the next axd to take over; without one they
-are stopped after 5 minutes. A second SIGTERM stops them at once. Each flag may also stand in the environment, as AX_STORE for
--store.
+are stopped after 5 minutes. A second SIGTERM stops them at once.
+
+Each flag may also stand in the environment, as AX_STORE for -store.
 
 `
 

@@ -26,7 +26,9 @@ func (c *checker) readBackfills(r ax.Records) error {
 			c.find(13, report, subject, "its task %d does not exist", b.TaskID)
 		case b.PositionMs < b.FromMs || b.PositionMs > b.ToMs:
 			c.find(13, report, subject, "its position %s is not in its range", instant(b.PositionMs))
-		case b.State.Final() != (b.EndedMs != 0):
+		case b.State.Final() && b.EndedMs == 0:
+			c.find(13, report, subject, "it is %s, and has no end", b.State)
+		case !b.State.Final() && b.EndedMs != 0:
 			c.find(13, report, subject, "it is %s, and its end is %s", b.State, instant(b.EndedMs))
 		case b.State == ax.BackfillDone && b.PositionMs != b.ToMs:
 			c.find(13, report, subject, "it is done, and its position is %s", instant(b.PositionMs))

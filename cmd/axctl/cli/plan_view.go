@@ -76,7 +76,7 @@ func (s *screen) change(ch planner.PlannedChange, wide int) {
 	names := 0
 	shown := shownAttributes(ch)
 	for _, a := range shown {
-		names = min(max(names, len(a.Path)), 26)
+		names = min(max(names, utf8.RuneCountInString(a.Path)), maxName)
 	}
 	for _, a := range shown {
 		if before, after, ok := manyLines(a); ok {
@@ -209,8 +209,13 @@ func (s *screen) attribute(a planner.AttributeDiff, action ax.Action, wide int) 
 	}
 }
 
-// maxValue bounds a value on the screen.
-const maxValue = 72
+const (
+	// maxName is how wide the column of attributes gets: as the longest name of
+	// the language, error_class.permanent.http_status.
+	maxName = 33
+	// maxValue bounds a value on the screen.
+	maxValue = 72
+)
 
 // value shows a JSON value on one line.
 func value(v json.RawMessage) string {
