@@ -55,7 +55,7 @@ func (c *call) apply(ctx context.Context, a applyArgs) error {
 	}
 	defer d.close()
 	c.warn(d.warnings)
-	r := applyResult{planResult: planResult{plan: d.plan, warnings: d.warnings, store: c.storeName()}, destroy: a.destroy}
+	r := applyResult{planResult: planResult{plan: d.plan, warnings: d.warnings, store: c.storeName(), known: d.known}, destroy: a.destroy}
 	if d.plan.Empty() {
 		return c.print(r)
 	}

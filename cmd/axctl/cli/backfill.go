@@ -195,6 +195,7 @@ type backfillSurvey struct {
 	toRun   int                     // -1 not known
 	runs    [2]int64                // first and last that is run
 	cutMs   int64                   // slots from it on are left to axd; 0 none are
+	ahead   int64                   // end of a range that is wholly in the future; 0 it is not
 	taskMs  int64                   // how long a run takes; 0 not known
 	made    *ax.Backfill            // it was started
 	asleep  bool                    // no axd is running
@@ -212,6 +213,9 @@ func (c *call) surveyBackfill(ctx context.Context, s Store, t task, request ax.B
 	if end := rules.BackfillEnd(timetable, t.Spec.Misfire, t.Row, c.nowMs()); end < r.request.ToMs {
 		if at, ok := timetable.Next(max(end, r.request.FromMs) - 1); ok && at < r.request.ToMs && at <= c.nowMs() {
 			r.cutMs = at
+		}
+		if r.request.FromMs > c.nowMs() {
+			r.ahead = r.request.ToMs
 		}
 		r.request.ToMs = max(end, r.request.FromMs)
 	}
@@ -303,8 +307,10 @@ func (r backfillSurvey) human(s *screen) {
 	}
 	t := r.task
 	s.line("Backfill of %s v%d, %s, from %s to %s", clean(t.Address()), t.Version, modeFlags[r.request.Mode],
-		s.at(r.request.FromMs, t.Zone), s.at(max(r.request.ToMs-1, r.request.FromMs), t.Zone))
+		s.at(r.request.FromMs, t.Zone), s.at(r.shownTo(), t.Zone))
 	switch {
+	case r.ahead != 0:
+		s.line("  The range is in the future: none of its slots has passed, and axd fires them when they are due.")
 	case r.first == 0:
 		s.line("  The range has no slot that has passed.")
 	case r.request.Slots < 0:
@@ -347,6 +353,10 @@ func (r backfillSurvey) forced(s *screen) {
 	}
 }
 
+// shownTo is the last instant of the range: of what has passed of it, unless
+// nothing has.
+func (r backfillSurvey) shownTo() int64 { return max(r.request.ToMs-1, r.request.FromMs, r.ahead-1) }
+
 func (r backfillSurvey) atOnce() int { return min(r.request.Parallel, max(r.task.Spec.Concurrency, 1)) }
 
 // stateWords tells how many slots are in which state.
@@ -388,7 +398,7 @@ func (r backfillSurvey) json() document {
 	plan := document{
 		"address": r.task.Address(), "version": r.task.Version, "mode": r.request.Mode, "parallel": r.request.Parallel,
 		"from": stamp(r.request.FromMs, zone), "from_ms": r.request.FromMs,
-		"to": stamp(max(r.request.ToMs-1, r.request.FromMs), zone), "to_ms": max(r.request.ToMs-1, r.request.FromMs),
+		"to": stamp(r.shownTo(), zone), "to_ms": r.shownTo(),
 		"slots": counted(int(r.request.Slots)), "to_run": counted(r.toRun), "states": nil, "span_ms": nil,
 		"first": stamp(r.runs[0], zone), "first_ms": stampMs(r.runs[0]), "last": stamp(r.runs[1], zone), "last_ms": stampMs(r.runs[1]),
 		"held": r.task.Row.Hold != nil, "enabled": r.task.Row.Enabled,

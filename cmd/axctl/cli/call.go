@@ -173,9 +173,7 @@ func (c *call) warn(ds ax.Diagnostics) {
 		return
 	}
 	s := c.screen(c.env.Stderr, c.env.Terminals.Stderr)
-	for _, d := range ds {
-		s.diagnostic(d)
-	}
+	s.diagnostics(ds)
 	_ = s.flush()
 }
 
@@ -191,9 +189,7 @@ func (c *call) end(err error) int {
 		return exitCode(err)
 	}
 	s := c.screen(c.env.Stderr, c.env.Terminals.Stderr)
-	for _, d := range ds {
-		s.diagnostic(d)
-	}
+	s.diagnostics(ds)
 	_ = s.flush()
 	return exitCode(err)
 }

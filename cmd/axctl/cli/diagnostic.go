@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -76,6 +77,60 @@ func upper(text string) string {
 	}
 	r, size := utf8.DecodeRuneInString(text)
 	return strings.ToUpper(string(r)) + text[size:]
+}
+
+// maxPlaces is how many more places of one diagnostic are listed.
+const maxPlaces = 5
+
+// diagnostics writes them all. What says the same of several places, as of every
+// task whose handler is not known, is said once, with the other places.
+func (s *screen) diagnostics(ds ax.Diagnostics) {
+	type text struct {
+		severity        ax.Severity
+		summary, detail string
+	}
+	of := func(d ax.Diagnostic) text { return text{d.Severity, d.Summary, d.Detail} }
+	more := map[text][]ax.Diagnostic{} // those with a place, without the first
+	var first []ax.Diagnostic
+	for _, d := range ds {
+		others, said := more[of(d)]
+		switch {
+		case d.Range == nil:
+			first = append(first, d)
+		case said:
+			more[of(d)] = append(others, d)
+		default:
+			first, more[of(d)] = append(first, d), nil
+		}
+	}
+	for _, d := range first {
+		if others := more[of(d)]; len(others) > 0 && d.Range != nil {
+			d.Detail += s.otherPlaces(d, others)
+		}
+		s.diagnostic(d)
+	}
+}
+
+// otherPlaces says where else a diagnostic holds. The tasks of one for_each have
+// one place.
+func (s *screen) otherPlaces(d ax.Diagnostic, others []ax.Diagnostic) string {
+	place := func(d ax.Diagnostic) string {
+		return fmt.Sprintf("%s line %d", s.short(d.Range.Filename), d.Range.Start.Line)
+	}
+	var places []string
+	for _, o := range others {
+		if p := place(o); p != place(d) && !slices.Contains(places, p) {
+			places = append(places, p)
+		}
+	}
+	switch n := len(places); {
+	case n == 0:
+		return ""
+	case n > maxPlaces:
+		return fmt.Sprintf("\nSo it is in %d other places: %s and %d more.", n, strings.Join(places[:maxPlaces], ", "), n-maxPlaces)
+	default:
+		return fmt.Sprintf("\nSo it is in %s: %s.", plural(n, "other place"), strings.Join(places, ", "))
+	}
 }
 
 // diagnostic writes one diagnostic in Terraform's form: in a box on a UTF-8

@@ -100,6 +100,11 @@ func (c *call) doctor(ctx context.Context) (doctorResult, error) {
 	}
 	r.add("plugins", pluginFindings(offers, live))
 	r.notes = append(r.notes, hostNotes(offers, live)...)
+	work, err := waiting(ctx, s, all)
+	if err != nil {
+		return r, err
+	}
+	r.add("instances that wait for a handler", unrunnableFindings(work, live, offers))
 	r.add("overdue tasks", overdueFindings(all, c.nowMs(), running))
 	r.add("pools", poolFindings(all, live))
 	held, err := s.Instances(ctx, ax.InstanceFilter{Held: true, Limit: 1000})

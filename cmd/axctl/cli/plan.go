@@ -54,7 +54,7 @@ func (c *call) plan(ctx context.Context, a planArgs) error {
 		return err
 	}
 	defer d.close()
-	r := planResult{plan: d.plan, warnings: d.warnings, store: c.storeName()}
+	r := planResult{plan: d.plan, warnings: d.warnings, store: c.storeName(), known: d.known}
 	if d.store == nil {
 		r.notes = append(r.notes, fmt.Sprintf("There is no store at %s yet; axctl apply makes one.", c.storeName()))
 	}
@@ -78,7 +78,8 @@ func (c *call) plan(ctx context.Context, a planArgs) error {
 type draft struct {
 	conf     *ax.Configuration
 	warnings ax.Diagnostics
-	store    Store // nil when there is none
+	known    *catalog // what bodies were checked with; nil for a saved plan
+	store    Store    // nil when there is none
 	state    ax.StackState
 	plan     *planner.Plan
 	reviewed bool // it was saved, and is applied without asking
@@ -95,7 +96,7 @@ func (d *draft) close() {
 func (c *call) draft(ctx context.Context, a planArgs) (*draft, error) {
 	var d draft
 	var err error
-	if d.conf, d.warnings, err = c.load(ctx, a.sourceArgs, c.storeOffers(ctx)); err != nil {
+	if d.conf, d.known, d.warnings, err = c.load(ctx, a.sourceArgs, c.storeOffers(ctx)); err != nil {
 		return nil, err
 	}
 	if err := c.openDraft(ctx, &d, d.conf.Stack); err != nil {
@@ -107,7 +108,12 @@ func (c *call) draft(ctx context.Context, a planArgs) (*draft, error) {
 			d.close()
 			return nil, err
 		}
-		d.warnings = append(d.warnings, warnings...)
+		waiting, err := d.known.unrunnable(ctx, d.store, d.state)
+		if err != nil {
+			d.close()
+			return nil, err
+		}
+		d.warnings = append(append(d.warnings, warnings...), waiting...)
 	}
 	d.plan, err = planner.Diff(*d.conf, d.state, planner.Options{Destroy: a.destroy, NextN: a.next}, c.nowMs())
 	if err != nil {
@@ -186,6 +192,7 @@ type planResult struct {
 	warnings ax.Diagnostics
 	store    string
 	notes    []string
+	known    *catalog // finds schemas of handlers; nil: built-in ones alone
 }
 
 func (r planResult) json() document {

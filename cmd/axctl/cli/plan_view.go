@@ -14,6 +14,7 @@ import (
 	"github.com/axctl/ax"
 	"github.com/axctl/ax/planner"
 	"github.com/axctl/ax/plugins/builtin/schemas"
+	"github.com/axctl/ax/plugins/folder"
 )
 
 // human shows a plan so that it fits a review: changed objects only, of them
@@ -34,7 +35,7 @@ func (r planResult) human(s *screen) {
 			wide = min(max(wide, utf8.RuneCountInString(ch.Address)), 56)
 		}
 		for _, ch := range p.Changes {
-			s.change(ch, wide)
+			s.change(ch, wide, r.known)
 			s.line("")
 		}
 	}
@@ -65,8 +66,8 @@ func (r planResult) human(s *screen) {
 	}
 }
 
-// change shows one object's change.
-func (s *screen) change(ch planner.PlannedChange, wide int) {
+// change shows one object's change; known finds schemas of handlers.
+func (s *screen) change(ch planner.PlannedChange, wide int, known *catalog) {
 	st, symbol, versions := actionWords(ch)
 	head := fmt.Sprintf("  %s %-*s", s.paint(st, symbol), wide, clean(ch.Address))
 	if ch.Source != "" {
@@ -74,7 +75,7 @@ func (s *screen) change(ch planner.PlannedChange, wide int) {
 	}
 	s.line("%s   %s", head, versions)
 	names := 0
-	shown := shownAttributes(ch)
+	shown := shownAttributes(ch, known)
 	for _, a := range shown {
 		names = min(max(names, utf8.RuneCountInString(a.Path)), maxName)
 	}
@@ -107,16 +108,17 @@ func (s *screen) change(ch planner.PlannedChange, wide int) {
 }
 
 // shownAttributes leaves out what nobody wrote: of a new object the defaults of
-// its handler's body.
-func shownAttributes(ch planner.PlannedChange) []planner.AttributeDiff {
+// its handler's body, and the path of a plugin that is called by its name.
+func shownAttributes(ch planner.PlannedChange, known *catalog) []planner.AttributeDiff {
 	if ch.Action != ax.ActionCreate {
 		return ch.Attributes
 	}
-	defaults := handlerDefaults(ch)
+	defaults := handlerDefaults(ch, known)
+	ownPath, _ := json.Marshal(folder.Prefix + ch.Name)
 	var shown []planner.AttributeDiff
 	for _, a := range ch.Attributes {
 		key, inBody := strings.CutPrefix(a.Path, "handler.")
-		if inBody && bytes.Equal(defaults[key], a.After) {
+		if inBody && bytes.Equal(defaults[key], a.After) || ch.Kind == ax.KindPlugin && a.Path == "path" && bytes.Equal(ownPath, a.After) {
 			continue
 		}
 		shown = append(shown, a)
@@ -125,13 +127,16 @@ func shownAttributes(ch planner.PlannedChange) []planner.AttributeDiff {
 }
 
 // handlerDefaults returns the defaults of the body of the object's handler.
-func handlerDefaults(ch planner.PlannedChange) map[string]json.RawMessage {
+func handlerDefaults(ch planner.PlannedChange, known *catalog) map[string]json.RawMessage {
 	defaults := map[string]json.RawMessage{}
 	var spec ax.TaskSpec
 	if json.Unmarshal(ch.Definition, &spec) != nil {
 		return defaults
 	}
-	s, _ := schemas.Find(spec.Handler.Name)
+	s, ok := schemas.Find(spec.Handler.Name)
+	if !ok && known != nil {
+		s, _ = known.find(spec.Handler.Name)
+	}
 	for _, a := range s.Attributes {
 		defaults[a.Name] = a.Default
 	}

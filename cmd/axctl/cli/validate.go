@@ -69,16 +69,16 @@ func (c *call) options(a sourceArgs) (config.Options, error) {
 
 // load reads the configuration that the arguments name. Its diagnostics are an
 // error when one of them is, else warnings. ask reads what hosts offer, nil
-// where no store is to be asked.
-func (c *call) load(ctx context.Context, a sourceArgs, ask func() []ax.HostOffer) (*ax.Configuration, ax.Diagnostics, error) {
+// where no store is to be asked. What was used to check bodies comes with it.
+func (c *call) load(ctx context.Context, a sourceArgs, ask func() []ax.HostOffer) (*ax.Configuration, *catalog, ax.Diagnostics, error) {
 	options, err := c.options(a)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	path := c.configuration(a)
 	k, err := c.newCatalog(folderOf(path), c.pluginDir(a), ask)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	options.Schemas = k.find
 	options.Declared = func(plugins []ax.Definition) ([]string, ax.Diagnostics) { return k.declared(ctx, plugins) }
@@ -92,9 +92,9 @@ func (c *call) load(ctx context.Context, a sourceArgs, ask func() []ax.HostOffer
 		}
 	}
 	if found.HasErrors() {
-		return nil, nil, faults(found)
+		return nil, nil, nil, faults(found)
 	}
-	return conf, found, nil
+	return conf, k, found, nil
 }
 
 func validateCommand(c *call) *cobra.Command {
@@ -116,7 +116,7 @@ func validateCommand(c *call) *cobra.Command {
 }
 
 func (c *call) validate(ctx context.Context, a sourceArgs) error {
-	conf, found, err := c.load(ctx, a, nil)
+	conf, _, found, err := c.load(ctx, a, nil)
 	if all := faults(nil); errors.As(err, &all) && c.globals.json {
 		if err := c.print(validateResult{found: ax.Diagnostics(all)}); err != nil {
 			return err
