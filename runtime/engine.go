@@ -171,7 +171,7 @@ func New(cfg Config) (*Engine, error) {
 		Host: cfg.Host, Former: cfg.Former, Boot: cfg.Boot, Incarnation: cfg.Incarnation,
 		Places: dispatch.Places(cfg.Pools, runtime.NumCPU()),
 		Tick:   cfg.Tick, Scan: cfg.Scan, Horizon: cfg.Horizon,
-		Now: cfg.Now, Log: parts.With("component", "dispatch"), Registerer: cfg.Registerer,
+		Now: e.now, Log: parts.With("component", "dispatch"), Registerer: cfg.Registerer,
 		OnStarted: e.onStarted, OnEnded: e.onEnded, OnSkipped: e.onSkipped,
 	})
 	e.claimer = claim.New(claim.Config{
@@ -185,7 +185,7 @@ func New(cfg Config) (*Engine, error) {
 	})
 	e.filler = backfill.New(backfill.Config{
 		Store: notedFills{cfg.Fills, e.outage}, Places: e.dispatcher,
-		Scan: cfg.Scan, Now: cfg.Now, Log: parts.With("component", "backfill"), Registerer: cfg.Registerer,
+		Scan: cfg.Scan, Now: e.now, Log: parts.With("component", "backfill"), Registerer: cfg.Registerer,
 	})
 	return e, nil
 }
@@ -197,6 +197,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	if e.run.Swap(true) {
 		return errors.New("engine: run twice")
 	}
+	e.claimer.Begin(ctx)
 	if err := e.dispatcher.Recover(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -221,6 +222,15 @@ func (e *Engine) Run(ctx context.Context) error {
 	})
 	g.Go(func() error { return e.watch(ctx) })
 	return g.Wait()
+}
+
+// now is the clock of what is decided on instances that are there: the one that
+// is believed.
+func (e *Engine) now() time.Time {
+	if e.claimer == nil { // New is at work
+		return e.cfg.Now()
+	}
+	return e.claimer.Now()
 }
 
 // watch looks for commits of other processes.

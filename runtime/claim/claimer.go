@@ -90,6 +90,7 @@ type Claimer struct {
 	lastMs      int64 // of the wall clock, when it was last believed
 	elapsed     int64 // of the other clock, in ms, at the last look
 	clock       clock
+	believed    atomic.Pointer[int64] // of clock, see Now; safe for concurrent use
 	rewind      rewind
 	failures    int  // claims in a row whose outcome is unknown
 	faulty      bool // reads fail, which is told
@@ -155,6 +156,25 @@ func (c *Claimer) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 	}
+}
+
+// Begin looks at the clock before Run does, for those who ask Now meanwhile. What
+// it cannot read now, Run reads.
+func (c *Claimer) Begin(ctx context.Context) { _, _, _ = c.look(ctx) }
+
+// Now is the clock that all decide by who do something for good at an instant.
+// While the wall clock is in doubt it goes on as it was before. It is safe for
+// concurrent use.
+func (c *Claimer) Now() time.Time {
+	wall, believed := c.cfg.Now(), c.believed.Load()
+	if believed == nil {
+		return wall
+	}
+	m := ax.ClockMark{WallMs: wall.UnixMilli(), ElapsedMs: c.cfg.Elapsed().Milliseconds()}
+	if ms := rules.Instant(m, *believed); ms != m.WallMs {
+		return time.UnixMilli(ms)
+	}
+	return wall
 }
 
 // Wake says that another process has changed the store. It is safe for

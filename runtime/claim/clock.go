@@ -51,6 +51,9 @@ func (c *Claimer) look(ctx context.Context) (now int64, believed bool, err error
 	}
 	late := r.ElapsedMs - c.elapsed
 	news, stepMs, allMs := c.clock.Look(r)
+	if ms, ok := c.clock.Believed(); ok {
+		c.believed.Store(&ms)
+	}
 	c.tellClock(news, stepMs, allMs, r.Synced)
 	switch {
 	case c.clock.Doubted():

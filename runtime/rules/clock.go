@@ -111,6 +111,24 @@ func (c *Clock) Mark() ax.ClockMark {
 	return m
 }
 
+// Believed returns how far the wall clock that was believed last is ahead of the
+// one that nobody sets; false when that is not known.
+func (c *Clock) Believed() (offsetMs int64, ok bool) {
+	if c.believed == nil {
+		return 0, false
+	}
+	return *c.believed, true
+}
+
+// Instant returns the instant by what is believed of the clock: that of the wall
+// clock, or, when that was set since, what it would say if it had not been.
+func Instant(m ax.ClockMark, believedMs int64) int64 {
+	if near(offset(m), believedMs) {
+		return m.WallMs
+	}
+	return believedMs + m.ElapsedMs
+}
+
 // Doubted reports whether the clock is not believed now.
 func (c *Clock) Doubted() bool { return c.doubt }
 
