@@ -34,21 +34,26 @@ type executor struct {
 	removed chan struct{}  // closed when it is retired
 
 	// Guarded by Host.mu.
-	retired       bool      // it is configured no more: it only finishes
-	jobs          []*pb.Job // wait for a process
-	current       *link     // takes jobs; nil: none
-	offers        []Offer   // of the process that came up last
-	names         []string  // of its handlers, as it told last
-	shadowed      []string  // those of them that are another executor's
-	settled       bool      // has come up or failed to
-	known         bool      // has told its handlers once
-	sum           string    // of the program that came up last
-	problem       string    // why it last failed; "" when it has run since
-	words         string    // the last it said on standard error then
-	note          string    // what keeps the one that runs from being changed
-	quarantined   string    // why nothing is started for now; "" is not so
-	quarantinedMs int64     // since when
-	retryMs       int64     // when it is started again; 0 while it is up or starts
+	retired  bool      // it is configured no more: it only finishes
+	jobs     []*pb.Job // wait for a process
+	current  *link     // takes jobs; nil: none
+	offers   []Offer   // of the process that came up last
+	names    []string  // of its handlers, as it told last
+	shadowed []string  // those of them that are another executor's
+	settled  bool      // has come up or failed to
+	known    bool      // has told its handlers once
+	sum      string    // of the program that came up last
+	ailments
+}
+
+// ailments are what is wrong with an executor.
+type ailments struct {
+	problem       string // why it last failed; "" when it has run since
+	words         string // the last it said on standard error then
+	note          string // what keeps the one that runs from being changed
+	quarantined   string // why nothing is started for now; "" is not so
+	quarantinedMs int64  // since when
+	retryMs       int64  // when it is started again; 0 while it is up or starts
 }
 
 func newExecutor(h *Host, c Command) *executor {

@@ -220,7 +220,7 @@ func (d *Daemon) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.plugins.contain, d.plugins.data = builtin.Containment(), data.check
+	d.plugins.data = data.check
 	d.executor = host.New(host.Config{
 		Executors: d.plugins.commands(), Dir: d.socketDir(), Host: d.cfg.Name, Boot: boot, Incarnation: d.info.Incarnation,
 		Output: newOutput(writer, log.With("component", "output")).write, Logged: d.logged,

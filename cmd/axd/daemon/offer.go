@@ -36,7 +36,7 @@ func (s *pluginSet) tell(ctx context.Context) {
 // offer is what this host offers. A handler whose executor is down stays, as
 // long as the executor is there to come up again.
 func (s *pluginSet) offer() ax.HostOffer {
-	o := ax.HostOffer{Host: s.name, Boot: s.boot, Containment: s.contain}
+	o := s.self
 	if s.data != nil {
 		o.DataProblem = s.data()
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/plugins/builtin"
 	"github.com/axctl/ax/plugins/folder"
 	"github.com/axctl/ax/plugins/host"
 )
@@ -28,10 +29,8 @@ const (
 type pluginSet struct {
 	store   ax.Plugins
 	host    *host.Host
-	name    string // of this host
-	boot    string
-	contain string // HostOffer.Containment
-	dir     string // of plugins, "" none
+	self    ax.HostOffer // what this host always says
+	dir     string       // of plugins, "" none
 	environ []string
 	builtIn []host.Command // executors that are no plugins
 	log     *slog.Logger
@@ -58,7 +57,7 @@ type findings struct {
 // either keeps nothing else from running: it is told.
 func (d *Daemon) findPlugins(ctx context.Context, boot string, executors []host.Command) (*pluginSet, error) {
 	s := &pluginSet{
-		store: d.store, name: d.cfg.Name, boot: boot, environ: d.cfg.Environ, builtIn: executors,
+		store: d.store, self: ax.HostOffer{Host: d.cfg.Name, Boot: boot, Containment: builtin.Containment()}, environ: d.cfg.Environ, builtIn: executors,
 		log: d.cfg.Log.With("component", "plugins"), now: d.cfg.Now, signal: make(chan struct{}, 1),
 	}
 	if d.cfg.PluginDir != "" {
@@ -73,7 +72,7 @@ func (d *Daemon) findPlugins(ctx context.Context, boot string, executors []host.
 		return nil, fmt.Errorf("read what hosts offer: %w", err)
 	}
 	for _, o := range offers {
-		if o.Host == s.name {
+		if o.Host == s.self.Host {
 			s.told = o
 		}
 	}
