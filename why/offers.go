@@ -30,7 +30,7 @@ func (e *explainer) offers(h ax.HandlerSpec) bool {
 		offer := e.offerOf(host)
 		for _, p := range offer.Plugins {
 			if p.Problem != "" {
-				down = append(down, fmt.Sprintf("plugin %s does not run on %s as it should: %s", p.Name, host.Name, line(p.Problem)))
+				down = append(down, fmt.Sprintf("plugin %s does not run on %s as it should: %s", p.Name, host.Name, e.ailment(p)))
 			}
 		}
 		names := slices.Clone(host.Handlers)
@@ -60,12 +60,14 @@ func (e *explainer) offers(h ax.HandlerSpec) bool {
 // fits asks about the one handler that a host offers under the name.
 func (e *explainer) fits(h ax.HandlerSpec, host ax.Host, o ax.OfferedHandler, all []ax.HostPlugin) bool {
 	const question = "Does axd offer its handler?"
-	i := slices.IndexFunc(all, func(p ax.HostPlugin) bool { return p.Name == o.Executor && p.Problem != "" })
-	if slices.Contains(host.Handlers, o.Name) {
-		i = -1 // built in: a file that has its name was refused, and is not what runs it
-	}
+	builtIn := slices.Contains(host.Handlers, o.Name)
+	i := slices.IndexFunc(all, func(p ax.HostPlugin) bool {
+		// A file that has the name of a built-in executor was refused, and is not
+		// what runs it; what is quarantined is.
+		return p.Name == o.Executor && p.Problem != "" && (!builtIn || p.QuarantinedMs != 0)
+	})
 	if i >= 0 {
-		problem := line(all[i].Problem)
+		problem := e.ailment(all[i])
 		e.no(question, problem, Answer{
 			Code:   PluginDown,
 			Text:   fmt.Sprintf("Handler %s is of plugin %s, which does not run on %s as it should: %s.", h.Name, o.Executor, host.Name, problem),
@@ -89,6 +91,14 @@ func (e *explainer) fits(h ax.HandlerSpec, host ax.Host, o ax.OfferedHandler, al
 		Remedy: "install the version of the plugin that the body was written for, or change the handler block and apply; what waits already keeps its body: axctl cancel ID ends it",
 	})
 	return false
+}
+
+// ailment says why a plugin does not run.
+func (e *explainer) ailment(p ax.HostPlugin) string {
+	if p.QuarantinedMs == 0 {
+		return line(p.Problem)
+	}
+	return fmt.Sprintf("quarantined after a crash loop since %s: %s", e.at(p.QuarantinedMs), line(p.Problem))
 }
 
 // offerOf returns what a host offers, as its axd told.

@@ -171,6 +171,21 @@ var nowCauses = []cause{
 		"It fires next at Mon 2026-11-30 12:00 +00:00, in 30 min, by version 1.",
 	},
 	{
+		"its executor is quarantined, a built-in one", func(w *world) {
+			w.apply(task())
+			w.check(w.store.Offer(w.t.Context(), ax.HostOffer{
+				Host: "h1", Boot: "boot1", AtMs: w.nowMs,
+				Handlers: []ax.OfferedHandler{{Name: "shell", Executor: "shell", SchemaHash: "1f", Schema: []byte(`{"handler":"shell"}`)}},
+				Plugins: []ax.HostPlugin{
+					{Name: "shell", Path: "/plugins/ax-handler-shell", Problem: "it is the name of a built-in executor"},
+					{Name: "shell", Path: "/usr/bin/axd", Problem: "exit status 2", QuarantinedMs: w.nowMs - 60_000, RetryMs: w.nowMs + 30_000},
+				},
+			}))
+			w.trigger()
+		}, "", why.PluginDown,
+		"Instance 1 waits. Handler shell is of plugin shell, which does not run on h1 as it should: quarantined after a crash loop since Mon 2026-11-30 11:29 +00:00: exit status 2.",
+	},
+	{
 		"its plugin does not run", func(w *world) {
 			w.apply(task(handler("daily")))
 			w.offer("sha256 differs", `{"handler":"daily"}`)
