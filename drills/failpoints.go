@@ -193,7 +193,7 @@ func (s *stage) axctlDies(ctx context.Context, p failpoint.Point, env string) er
 		}
 		args = []string{"apply", "-auto-approve", "drill.hcl"}
 	case "cancel":
-		id, err := s.trigger(ctx)
+		id, err := s.trigger(ctx, "long")
 		if err != nil {
 			return err
 		}
@@ -238,9 +238,9 @@ func (s *stage) change() error {
 
 var idPattern = regexp.MustCompile(`^Instance (\d+) `)
 
-// trigger starts the long task and returns the id of its instance.
-func (s *stage) trigger(ctx context.Context) (string, error) {
-	out, err := s.run(ctx, "trigger", "task.long")
+// trigger starts a task and returns the id of its instance.
+func (s *stage) trigger(ctx context.Context, task string) (string, error) {
+	out, err := s.run(ctx, "trigger", "task."+task)
 	if err != nil {
 		return "", err
 	}
@@ -252,13 +252,13 @@ func (s *stage) trigger(ctx context.Context) (string, error) {
 }
 
 func triggerOne(ctx context.Context, s *stage) error {
-	_, err := s.trigger(ctx)
+	_, err := s.trigger(ctx, "long")
 	return err
 }
 
 // cancelOne triggers the long task and cancels it when it runs.
 func cancelOne(ctx context.Context, s *stage) error {
-	id, err := s.trigger(ctx)
+	id, err := s.trigger(ctx, "long")
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,8 @@ func talk(w io.Writer, lines int, pause time.Duration) {
 // upgrade lets a handler run while axd is ended by SIGTERM, by SIGKILL, and by
 // SIGTERM with another binary in its place. It is recorded once, its log is
 // whole, and the new binary's executor takes new work while the old one's
-// finishes.
+// finishes. Beside it an attempt is paused and stays so, one gives signs of life
+// and one does not.
 func upgrade(ctx context.Context, s *stage) (report, error) {
 	rep := report{}
 	s.finished, s.flags = true, []string{"-grace", "300ms"}
@@ -43,7 +44,7 @@ task "long" {
 task "short" {
   handler "shell" { command = [%q, "ledger", %q, "1ms"] }
 }
-`, s.ledger, s.ledgerPath(), upgradeRuns, upgradeLines, s.ledger, s.ledgerPath())
+`, s.ledger, s.ledgerPath(), upgradeRuns, upgradeLines, s.ledger, s.ledgerPath()) + s.liveTasks()
 	if err := s.write("upgrade.hcl", text); err != nil {
 		return rep, err
 	}
@@ -76,6 +77,10 @@ func (s *stage) upgradeRound(ctx context.Context, rep *report, d *daemon) (*daem
 	if _, err := s.run(ctx, "trigger", "task.long"); err != nil {
 		return d, err
 	}
+	watched, err := s.beginLive(ctx)
+	if err != nil {
+		return d, err
+	}
 	for _, end := range []func(*daemon) error{terminated, (*daemon).kill, func(d *daemon) error {
 		if err := s.otherBinary(); err != nil {
 			return err
@@ -102,7 +107,7 @@ func (s *stage) upgradeRound(ctx context.Context, rep *report, d *daemon) (*daem
 		}
 		rep.worst = max(rep.worst, time.Since(began))
 	}
-	return d, nil
+	return d, s.checkLive(ctx, watched)
 }
 
 func terminated(d *daemon) error {
