@@ -14,14 +14,16 @@ import (
 )
 
 // doubledSQL and lostSQL are asked of a store whose tasks all fire each second.
+// What a clock that was ahead has fired lies after the next slot of its task: the
+// holes before it have not come yet.
 const (
 	doubledSQL = `SELECT task_id, slot_key, count(*) FROM instance WHERE slot_key LIKE 's:%' GROUP BY 1, 2 HAVING count(*) > 1`
 	lostSQL    = `WITH slot(task_id, due_ms) AS (
     SELECT task_id, due_ms FROM instance WHERE slot_key LIKE 's:%'),
   follows AS (
     SELECT task_id, due_ms, lead(due_ms) OVER (PARTITION BY task_id ORDER BY due_ms) AS next_ms FROM slot)
-SELECT task_id, due_ms + 1000, next_ms - 1000 FROM follows f
-WHERE next_ms - due_ms > 1000 AND (next_ms - due_ms) / 1000 - 1 > (
+SELECT task_id, due_ms + 1000, next_ms - 1000 FROM follows f JOIN task t ON t.object_id = f.task_id
+WHERE next_ms < coalesce(t.next_fire_time, next_ms + 1) AND next_ms - due_ms > 1000 AND (next_ms - due_ms) / 1000 - 1 > (
     SELECT coalesce(sum((s.to_ms - s.from_ms) / 1000 + 1), 0) FROM skipped s
     WHERE s.task_id = f.task_id AND s.from_ms > f.due_ms AND s.to_ms < f.next_ms)`
 	openSQL = `SELECT id, status FROM instance WHERE status = 'dispatched' OR handed_ms IS NOT NULL AND stopped_ms IS NULL AND status NOT IN ('pending', 'waiting', 'skipped')`
@@ -29,7 +31,7 @@ WHERE next_ms - due_ms > 1000 AND (next_ms - due_ms) / 1000 - 1 > (
 
 // database opens the store as an operator who looks would, writable as one who
 // writes.
-func (s *stage) database() (*sql.DB, error) { return s.sqlite("mode=ro") }
+func (s *stage) database() (*sql.DB, error) { return s.sqlite("mode=ro&_pragma=busy_timeout(10000)") }
 
 func (s *stage) writable() (*sql.DB, error) { return s.sqlite("mode=rw&_pragma=busy_timeout(10000)") }
 

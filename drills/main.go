@@ -37,6 +37,7 @@ var drills = []drill{
 	{name: "kill9", what: "SIGKILL axd at random moments while 50 tasks fire each second", run: kill9},
 	{name: "executor", what: "SIGKILL executors at random moments, stop one, and kill both, while 50 tasks fire each second", run: killExecutor},
 	{name: "stop", what: "SIGSTOP axd for seconds, then let it go on", run: stopped, most: 20},
+	{name: "clock", what: "set the clock both ways, let it be slow and fast, and start axd with another one", run: clockSteps, most: 200},
 	{name: "upgrade", what: "handlers run, stand still and fall silent over three ends of axd: SIGTERM, SIGKILL, another binary", run: upgrade, most: 20},
 	{name: "apply", what: "SIGKILL axctl apply at random moments", run: killApply},
 	{name: "statements", what: "let axctl apply die before each statement it writes", run: statements},

@@ -38,6 +38,7 @@ type stage struct {
 	finished bool
 	faults   []time.Time // when axd was ended; attempts go on over that
 	flags    []string    // of axd, besides its own
+	env      []string    // likewise
 }
 
 // newStage sets a stage up in dir: set has the programs as they are given, and
@@ -139,7 +140,7 @@ func (s *stage) launch(program string, env ...string) (*daemon, error) {
 	cmd := exec.Command(program, append([]string{
 		"-store", "sqlite:" + s.storePath(), "-data", s.inHome("ax.data"), "-listen", "127.0.0.1:0", "-name", "drill",
 	}, s.flags...)...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = s.dir, s.log, s.log, append(os.Environ(), env...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = s.dir, s.log, s.log, append(append(os.Environ(), s.env...), env...)
 	d := &daemon{cmd: cmd, started: time.Now(), done: make(chan struct{})}
 	if err := cmd.Start(); err != nil {
 		return nil, err

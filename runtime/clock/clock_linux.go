@@ -56,8 +56,9 @@ func Read() (State, error) {
 	}, nil
 }
 
-// Synced reports whether the kernel says that somebody keeps its clock right.
-func Synced() bool {
+// kernelSynced reports whether the kernel says that somebody keeps its clock
+// right.
+func kernelSynced() bool {
 	s, err := Read()
 	return err == nil && s.Synced
 }
