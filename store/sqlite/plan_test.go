@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/store/check"
 	"github.com/axctl/ax/store/storetest"
 )
 
@@ -117,6 +118,47 @@ func TestPlans(t *testing.T) {
 		}
 	}
 	if planned < 30 {
+		t.Errorf("only %d statements were looked at", planned)
+	}
+}
+
+// An audit reads each table from end to end, once: no row of one makes it read
+// another one whole, as NOT IN of a list does.
+func TestAuditPlans(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, Options{Now: storetest.PopulatedNow})
+	storetest.Populate(t, s)
+	if _, err := check.Check(t.Context(), s, storetest.PopulatedNow()); err != nil {
+		t.Fatal(err)
+	}
+	planned := 0
+	for range readers {
+		c := <-s.free
+		if c == nil {
+			continue
+		}
+		for sql := range c.stmts {
+			if !strings.Contains(sql, "ORDER BY") || strings.Contains(sql, "LIMIT") {
+				continue
+			}
+			planned++
+			inRow := false
+			for _, step := range plan(t, s, sql, 1) {
+				switch {
+				case strings.Contains(step, "LIST SUBQUERY"):
+					t.Errorf("%s\n\t%s", step, sql)
+				case strings.Contains(step, "SUBQUERY"):
+					inRow = strings.HasPrefix(step, "CORRELATED")
+				case inRow && strings.HasPrefix(step, "SCAN"):
+					t.Errorf("for each row, %s\n\t%s", step, sql)
+				case !strings.HasPrefix(step, "SEARCH"):
+					inRow = false
+				}
+			}
+		}
+		defer func() { s.free <- c }()
+	}
+	if planned < 8 {
 		t.Errorf("only %d statements were looked at", planned)
 	}
 }
