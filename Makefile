@@ -19,7 +19,7 @@ SEEDS  ?= 2000
 BENCH  ?= all
 # FIRINGS and RATE (a second) are the soak's.
 FIRINGS ?= 1000000
-RATE    ?= 4000
+RATE    ?= 2000
 
 export CGO_ENABLED ?= 0
 

@@ -86,7 +86,7 @@ func run() error {
 	flag.IntVar(&b.old, "old", 2_000_000, "past instances in the store of loop and throughput")
 	flag.DurationVar(&b.secs, "for", 10*time.Second, "length of the timed part of a line")
 	flag.IntVar(&b.firings, "firings", 1_000_000, "instances that the soak fires")
-	flag.IntVar(&b.rate, "rate", 4000, "instances a second that the soak fires")
+	flag.IntVar(&b.rate, "rate", 2000, "instances a second that the soak fires")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to `file`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

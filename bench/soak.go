@@ -19,11 +19,12 @@ import (
 
 const (
 	soakPeriod = 4 * time.Second // of each task
-	// Retention sweeps each minute, so after two of them and some time to
-	// delete, everything has been at its largest once.
+	// A segment of output goes when all of it is too old, some 90 s after it was
+	// full, and retention sweeps each minute: after this, at 2,000 firings a
+	// second, one has gone and everything has been at its largest once.
 	soakRetain     = 30 * time.Second
 	soakRetainLast = 5
-	soakWarm       = 150 * time.Second
+	soakWarm       = 330 * time.Second
 )
 
 // soaking counts starts as they are told.
