@@ -21,6 +21,8 @@ type shop struct {
 	times []time.Time
 	steps int
 	err   error
+
+	checkpoints int // each checkpointEvery, whatever the index is at
 }
 
 func (s *shop) IndexHistory(_ context.Context, step func() error) error {
@@ -30,6 +32,11 @@ func (s *shop) IndexHistory(_ context.Context, step func() error) error {
 			return err
 		}
 	}
+	return s.err
+}
+
+func (s *shop) Checkpoint(context.Context) error {
+	s.checkpoints++
 	return s.err
 }
 
@@ -48,13 +55,16 @@ func TestRhythm(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- k.Run(ctx) }()
-		<-time.After(2*DefaultEvery + 5*time.Second)
+		<-time.After(2*DefaultEvery + 5*time.Second + checkpointEvery/2)
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 		if len(s.times) != 2 || s.times[0].Sub(began) != DefaultEvery || s.times[1].Sub(s.times[0]) != DefaultEvery+4*time.Second {
 			t.Errorf("looked at %v", s.times)
+		}
+		if s.checkpoints != int((2*DefaultEvery+5*time.Second)/checkpointEvery) {
+			t.Errorf("%d checkpoints", s.checkpoints)
 		}
 	})
 }
@@ -67,9 +77,10 @@ func TestPutOff(t *testing.T) {
 	k := New(Config{Store: s, Log: slog.New(slog.NewTextHandler(&out, nil))})
 	for _, err := range []error{ax.ErrUnavailable, ax.ErrUnavailable, nil, ax.ErrUnavailable} {
 		s.err = err
-		k.runOnce(t.Context())
+		k.indexOnce(t.Context())
+		k.checkpointOnce(t.Context())
 	}
-	if n := strings.Count(out.String(), "\n"); n != 2 {
+	if n := strings.Count(out.String(), "\n"); n != 4 {
 		t.Errorf("log is\n%s", out.String())
 	}
 }

@@ -76,5 +76,8 @@ func (s *Store) pruneStretches(o *object, q ax.PruneQuery) (deleted int64) {
 // IndexHistory implements ax.Upkeep: there is nothing to do.
 func (s *Store) IndexHistory(context.Context, func() error) error { return nil }
 
+// Checkpoint implements ax.Upkeep: there is nothing to do.
+func (s *Store) Checkpoint(context.Context) error { return nil }
+
 // Holds implements ax.Upkeep.
 func (s *Store) Holds() []ax.WriterHold { return nil }

@@ -41,11 +41,10 @@ type Options struct {
 }
 
 const (
-	// walPages is the size of the write-ahead log, in pages of 4 kB, at which
-	// it is copied into the database: rare enough that a hot page is copied
-	// once for many commits, and small enough that the commit that does it takes
-	// some 10 ms.
-	walPages = 4000
+	// walPages is the size of the write-ahead log, in pages of 4 kB, at which the
+	// commit that reaches it copies it into the database, which can take 100 ms.
+	// While axd runs, Checkpoint is there first.
+	walPages = 16_000
 	// walBytes is what its file is cut to after that, when it had grown beyond
 	// while a long read kept it from being copied.
 	walBytes = 64 << 20
@@ -271,6 +270,11 @@ func (s *Store) background(ctx context.Context, kind string, op func(*tx) error)
 
 // read runs use on a reading connection, all in one snapshot.
 func (s *Store) read(ctx context.Context, use func(*conn) error) error {
+	return s.beside(ctx, func(c *conn) error { return snapshot(c, use) })
+}
+
+// beside runs use on a connection other than the writer's.
+func (s *Store) beside(ctx context.Context, use func(*conn) error) error {
 	var c *conn
 	select {
 	case c = <-s.free:
@@ -283,7 +287,7 @@ func (s *Store) read(ctx context.Context, use func(*conn) error) error {
 			fmt.Sprintf("cache_size(-%d)", readerCache)))
 	}
 	if err == nil {
-		err = snapshot(ctx, c, use)
+		err = use(c)
 	}
 	if c != nil && code(err) != 0 { // start afresh after a fault of SQLite's
 		_ = c.close()
@@ -293,7 +297,7 @@ func (s *Store) read(ctx context.Context, use func(*conn) error) error {
 	return s.explain(err)
 }
 
-func snapshot(ctx context.Context, c *conn, use func(*conn) error) error {
+func snapshot(c *conn, use func(*conn) error) error {
 	if _, err := c.exec(context.Background(), `BEGIN`); err != nil {
 		return err
 	}

@@ -282,6 +282,11 @@ func (f *Faulty) IndexHistory(ctx context.Context, step func() error) error {
 	return f.fault(ctx, "IndexHistory", func() error { return f.Store.IndexHistory(ctx, step) })
 }
 
+// Checkpoint implements ax.Upkeep.
+func (f *Faulty) Checkpoint(ctx context.Context) error {
+	return f.fault(ctx, "Checkpoint", func() error { return f.Store.Checkpoint(ctx) })
+}
+
 // DeclaredPlugins implements ax.Plugins.
 func (f *Faulty) DeclaredPlugins(ctx context.Context) ([]ax.DeclaredPlugin, error) {
 	return answer(ctx, f, "DeclaredPlugins", func() ([]ax.DeclaredPlugin, error) { return f.Store.DeclaredPlugins(ctx) })

@@ -197,6 +197,7 @@ func testInstances(f *fixture) {
 	}
 	f.finish(f.ending(last.Ref, 1, ax.StatusFailed))
 	f.ok(f.IndexHistory(f.ctx, func() error { return nil }))
+	f.ok(f.Checkpoint(f.ctx))
 	var seen []ax.InstanceRow
 	filter := ax.InstanceFilter{Limit: 3}
 	for {
