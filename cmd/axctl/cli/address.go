@@ -122,7 +122,7 @@ func find(all []task, address string) (task, error) {
 
 // plainAddress is an address as a shell leaves it.
 func plainAddress(address string) string {
-	return strings.NewReplacer(`["`, "[", `"]`, "]").Replace(address)
+	return strings.ReplaceAll(strings.ReplaceAll(address, `["`, "["), `"]`, "]")
 }
 
 // shellWord quotes an address for a shell where it needs that.
@@ -133,12 +133,32 @@ func shellWord(word string) string {
 	return word
 }
 
+// unread returns all objects, deleted ones too, with no definition read: to parse
+// ten thousand to find one takes most of a second.
+func unread(ctx context.Context, q ax.Queries) ([]task, error) {
+	stored, err := q.Objects(ctx, "")
+	all := make([]task, len(stored))
+	for i, o := range stored {
+		all[i].Object = o
+	}
+	return all, err
+}
+
 // resolve opens nothing: it finds one task in the store by its address.
 func resolve(ctx context.Context, q ax.Queries, address string, deleted bool) (task, error) {
-	all, err := objects(ctx, q, true)
+	all, err := unread(ctx, q)
 	if err != nil {
 		return task{}, err
 	}
+	t, err := resolveAmong(all, address, deleted)
+	if err != nil {
+		return task{}, err
+	}
+	return newTask(t.Object), nil
+}
+
+// resolveAmong is resolve among objects that need not be read.
+func resolveAmong(all []task, address string, deleted bool) (task, error) {
 	in := live(all)
 	if deleted {
 		in = all
@@ -202,15 +222,20 @@ func (c *call) completeAddress(cmd *cobra.Command, args []string, _ string) ([]s
 	return names, noFiles
 }
 
-// zones maps tasks to the zones their instants are shown in.
-func zones(ctx context.Context, q ax.Queries) (map[int64]*time.Location, error) {
-	all, err := tasks(ctx, q, true)
+// zones maps the tasks of instances to the zones their instants are shown in.
+func zones(ctx context.Context, q ax.Queries, rows []ax.InstanceRow) (map[int64]*time.Location, error) {
+	all, err := unread(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[int64]*time.Location, len(all))
+	out := map[int64]*time.Location{}
+	for _, r := range rows {
+		out[r.TaskID] = nil
+	}
 	for _, t := range all {
-		out[t.ID] = t.Zone
+		if _, shown := out[t.ID]; shown {
+			out[t.ID] = newTask(t.Object).Zone
+		}
 	}
 	return out, nil
 }

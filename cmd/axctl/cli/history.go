@@ -39,14 +39,15 @@ func (c *call) history(ctx context.Context, address string) (historyResult, erro
 		return historyResult{}, err
 	}
 	defer s.Close()
-	all, err := objects(ctx, s, true)
+	all, err := unread(ctx, s)
 	if err != nil {
 		return historyResult{}, err
 	}
-	t, err := find(all, address)
+	found, err := find(all, address)
 	if err != nil {
 		return historyResult{}, err
 	}
+	t := newTask(found.Object)
 	versions, err := s.Versions(ctx, t.ID)
 	return historyResult{task: t, versions: versions}, err
 }

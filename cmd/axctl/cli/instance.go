@@ -85,8 +85,8 @@ func (c *call) instance(ctx context.Context, id int64) (instanceResult, error) {
 	if r.life, err = life(ctx, s, id); err != nil {
 		return r, err
 	}
-	all, err := zones(ctx, s)
-	r.incarnation, r.zone = info.Incarnation, all[r.life.TaskID]
+	t, err := taskOf(ctx, s, r.life)
+	r.incarnation, r.zone = info.Incarnation, t.Zone
 	return r, err
 }
 

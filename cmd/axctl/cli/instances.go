@@ -85,18 +85,16 @@ func (c *call) instances(ctx context.Context, a instancesArgs) (instancesResult,
 		return r, err
 	}
 	r.incarnation = info.Incarnation
-	if r.zones == nil { // of any task
-		if r.zones, err = zones(ctx, s); err != nil {
-			return r, err
-		}
-	}
 	if r.rows, err = s.Instances(ctx, filter); err != nil {
 		return r, err
 	}
 	if len(r.rows) > a.limit {
 		r.rows, r.more = r.rows[:a.limit], true
 	}
-	return r, nil
+	if r.zones == nil { // of any task
+		r.zones, err = zones(ctx, s, r.rows)
+	}
+	return r, err
 }
 
 // instanceKinds are the kinds that there are so far.

@@ -94,16 +94,8 @@ func subject(ctx context.Context, q ax.Queries, a whyArgs) (task, int64, error) 
 	if err != nil {
 		return task{}, 0, err
 	}
-	all, err := tasks(ctx, q, true)
-	if err != nil {
-		return task{}, 0, err
-	}
-	for _, t := range all {
-		if t.ID == l.TaskID {
-			return t, id, nil
-		}
-	}
-	return task{}, 0, noInstance(id)
+	t, err := taskOf(ctx, q, l)
+	return t, id, err
 }
 
 func (r whyResult) human(s *screen) {
