@@ -85,3 +85,53 @@ func TestWaitingWhileTheClockIsInDoubt(t *testing.T) {
 		})
 	}
 }
+
+// An attempt's time is counted by a clock that nobody sets: a step while axd is
+// down, whether it stays or not, is no reason to call it a timeout, and one that
+// its executor does not end is still called one.
+func TestTimeoutOverAStep(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		step  time.Duration
+		stays bool
+		hangs bool
+		want  ax.Status
+	}{
+		{"forward and back", 2 * time.Hour, false, false, ax.StatusSuccess},
+		{"forward, and it stays", 2 * time.Hour, true, false, ax.StatusSuccess},
+		{"back, and it stays", -2 * time.Hour, true, false, ax.StatusSuccess},
+		{"it never ends", 2 * time.Hour, true, true, ax.StatusTimeout},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				clk := w.shift()
+				w.exec.play = func(ax.Job) play {
+					if c.hangs {
+						return play{work: 100 * time.Hour, deaf: true}
+					}
+					return play{work: 20 * time.Minute}
+				}
+				w.apply("a", taskSpec(func(s *ax.TaskSpec) { s.Schedules, s.Timeout = nil, 30*minute }))
+				w.boot()
+				w.until("00:00:30")
+				id := w.trigger("a")
+				w.pass(10 * time.Minute)
+				w.crash()
+				clk.set(c.step)
+				w.boot()
+				w.pass(40 * time.Second)
+				if !c.stays {
+					clk.set(0)
+				}
+				w.pass(8 * time.Minute)
+				if l := w.life(id); l.Status != ax.StatusDispatched {
+					t.Errorf("meanwhile: %+v", l.Instance)
+				}
+				w.pass(20 * time.Minute)
+				if l := w.life(id); l.Status != c.want {
+					t.Errorf("at the end: %+v", l.Instance)
+				}
+			})
+		})
+	}
+}
