@@ -376,7 +376,7 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := start(t, func(c *host.Config) {
-		c.StartTimeout = 1500 * time.Millisecond
+		c.StartTimeout = 5 * time.Second // for the good one, on a busy machine
 		c.Executors = append(c.Executors,
 			host.Command{Name: "missing", Path: "/no/such/plugin"},
 			host.Command{Name: "not_executable", Path: notExecutable},
@@ -397,7 +397,7 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 	b.until("a crash loop", func() bool { return strings.Contains(b.log.String(), "executor in a crash loop") })
 	for executor, want := range map[string]string{
 		"exits":          `error="exit status 3 before its handshake" stderr="cannot go on: no license\n"`,
-		"silent":         `error="no handshake within 1.5s"`,
+		"silent":         `error="no handshake within 5s"`,
 		"foreign":        `stderr="This binary is a plugin.`,
 		"newer":          `error="handshake: incompatible API version with plugin. Plugin version: 99, Client versions: [1]"`,
 		"missing":        "no such file or directory",
