@@ -134,8 +134,10 @@ func testBackfill(f *fixture) {
 	b = f.backfill(a, -20, -10, func(r *ax.BackfillRequest) { r.Parallel = 7 })
 	equal(f, "made at once", len(f.fill(b.ID).Made), 2)
 	f.wantRow(a, 0, 2)
+}
 
-	// One step at a time, whoever asks.
+// One step of a backfill at a time, whoever asks.
+func testBackfillSteps(f *fixture) {
 	var group sync.WaitGroup
 	c := f.backfill(f.task("c", nil), -20, -10, nil)
 	made := make([]ax.Filled, 8)

@@ -123,8 +123,10 @@ func testFinishOrders(f *fixture) {
 		equal(f, fmt.Sprintf("%v: life line", order.reports), f.causes(born.ID), order.line)
 		f.wantRow(o, 0, 0)
 	}
+}
 
-	// A timeout is told before the processes are gone; only then the place is free.
+// A timeout is told before the processes are gone; only then the place is free.
+func testEndedBeforeStopped(f *fixture) {
 	o := f.task("slow", nil)
 	born := f.fire(o, nil)
 	e := f.ending(born.Ref, 1, ax.StatusTimeout)
