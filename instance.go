@@ -13,7 +13,6 @@ type Status string
 // The statuses. The last five are final: they are written once and never
 // change. See Transitions for who may move an instance from one to another.
 const (
-	StatusWaiting    Status = "waiting"    // blocked by other instances
 	StatusPending    Status = "pending"    // to be started at not_before
 	StatusDispatched Status = "dispatched" // given to a host
 	StatusSuccess    Status = "success"
@@ -25,14 +24,14 @@ const (
 
 // Statuses lists all statuses, open ones first.
 var Statuses = []Status{
-	StatusWaiting, StatusPending, StatusDispatched,
+	StatusPending, StatusDispatched,
 	StatusSuccess, StatusFailed, StatusTimeout, StatusSkipped, StatusCancelled,
 }
 
 // Final reports whether s never changes again.
 func (s Status) Final() bool {
 	switch s {
-	case StatusWaiting, StatusPending, StatusDispatched:
+	case StatusPending, StatusDispatched:
 		return false
 	case StatusSuccess, StatusFailed, StatusTimeout, StatusSkipped, StatusCancelled:
 		return true
@@ -44,14 +43,15 @@ func (s Status) Final() bool {
 // InstanceKind says what made an instance.
 type InstanceKind string
 
-// The kinds of instance.
+// The kinds built so far; event and graph are designed and join them here.
 const (
 	InstanceSchedule InstanceKind = "schedule"
 	InstanceManual   InstanceKind = "manual"
 	InstanceBackfill InstanceKind = "backfill"
-	InstanceEvent    InstanceKind = "event"
-	InstanceGraph    InstanceKind = "graph"
 )
+
+// InstanceKinds lists all kinds.
+var InstanceKinds = []InstanceKind{InstanceSchedule, InstanceManual, InstanceBackfill}
 
 // ByPerson reports whether a person started instances of this kind: they start
 // in spite of a hold or enabled = false.

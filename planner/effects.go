@@ -56,7 +56,7 @@ func (s *step) inFlight(flying []ax.InFlight) []InFlight {
 	ends, skipped := InFlight{Outcome: OutcomeEnds}, InFlight{Outcome: OutcomeSkip}
 	for _, f := range flying {
 		group := &ends
-		waits := f.Status == ax.StatusPending || f.Status == ax.StatusWaiting
+		waits := f.Status == ax.StatusPending
 		if waits && (skip == ax.ReasonDeleted || skip == ax.ReasonDisabled && f.Kind == ax.InstanceSchedule) {
 			group = &skipped
 		}

@@ -123,7 +123,7 @@ func (f *Facts) gatherOpen(ctx context.Context, q ax.Queries) error {
 	if left := row.Active + row.Waiting - len(f.Open); left > 0 {
 		open, err := q.Instances(ctx, ax.InstanceFilter{
 			TaskID: f.Object.ID, Limit: min(left, maxOpen),
-			Status: []ax.Status{ax.StatusWaiting, ax.StatusPending, ax.StatusDispatched},
+			Status: []ax.Status{ax.StatusPending, ax.StatusDispatched},
 		})
 		if err != nil {
 			return err

@@ -26,7 +26,6 @@ func TestStartBy(t *testing.T) {
 		"by hand, for an old instant":     {within, ax.InstanceManual, 1, due + 86_400_000, due + 86_400_000 + within},
 		"by hand, for an instant to come": {within, ax.InstanceManual, 1, due - 10, due + within},
 		"a backfill":                      {within, ax.InstanceBackfill, 1, due, 0},
-		"an event":                        {within, ax.InstanceEvent, 1, due, due + within},
 	} {
 		if got := rules.StartBy(tt.within, tt.kind, tt.attempt, due, tt.notBefore); got != tt.want {
 			t.Errorf("%s: %d, want %d", name, got, tt.want)
@@ -39,7 +38,7 @@ func TestStartBy(t *testing.T) {
 func TestStartByLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		kind := rapid.SampledFrom([]ax.InstanceKind{ax.InstanceSchedule, ax.InstanceManual, ax.InstanceBackfill, ax.InstanceEvent}).Draw(t, "kind")
+		kind := rapid.SampledFrom(ax.InstanceKinds).Draw(t, "kind")
 		within := ax.Duration(rapid.Int64Range(0, 1<<40).Draw(t, "within"))
 		due := rapid.Int64Range(0, 1<<42).Draw(t, "due")
 		notBefore := rapid.Int64Range(0, 1<<42).Draw(t, "not before")

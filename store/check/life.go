@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/axctl/ax"
 )
@@ -117,8 +118,6 @@ func (c *checker) shape(subject string, in ax.Instance) {
 			k := ax.VersionKey{ObjectID: in.TaskID, Version: in.Version}
 			c.untimed[k] = append(c.untimed[k], in.ID)
 		}
-	case ax.StatusWaiting:
-		lacks(false, "nothing that blocks it exists")
 	case ax.StatusSuccess, ax.StatusFailed, ax.StatusTimeout:
 		lacks(in.HandedMs != 0, "was never handed over")
 		lacks(in.EndedMs != 0, "has no end")
@@ -160,7 +159,7 @@ func (c *checker) lifeLine(subject string, in ax.Instance, line []ax.Transition)
 			c.find(8, report, subject, "its life line has two births")
 		case t.From != "" && at != t.From && !happy(at, t.From):
 			law := 8
-			if at != "" && at.Final() {
+			if final(at) {
 				law = 5
 			}
 			c.find(law, report, subject, "its life line goes from %s to %s by %s", orBirth(at), t.From, t.Cause)
@@ -171,7 +170,7 @@ func (c *checker) lifeLine(subject string, in ax.Instance, line []ax.Transition)
 	}
 	if at != in.Status && !happy(at, in.Status) {
 		law := 8
-		if at != "" && at.Final() {
+		if final(at) {
 			law = 5
 		}
 		c.find(law, report, subject, "it is %s, and its life line ends with %s", in.Status, orBirth(at))
@@ -184,7 +183,7 @@ func (c *checker) lifeLine(subject string, in ax.Instance, line []ax.Transition)
 func happy(from, to ax.Status) bool {
 	switch from {
 	case "":
-		return to != ax.StatusSkipped && to != ax.StatusWaiting
+		return to != ax.StatusSkipped
 	case ax.StatusPending:
 		return to == ax.StatusDispatched || happy(ax.StatusDispatched, to)
 	case ax.StatusDispatched:
@@ -193,6 +192,10 @@ func happy(from, to ax.Status) bool {
 		return false
 	}
 }
+
+// final reports whether a status that was read, which may be no status at all, is
+// one that never changes.
+func final(s ax.Status) bool { return slices.Contains(ax.Statuses, s) && s.Final() }
 
 func orBirth(s ax.Status) string {
 	if s == "" {

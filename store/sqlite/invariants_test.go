@@ -34,6 +34,8 @@ var violations = []struct {
 	{4, "running without a deadline", `UPDATE instance SET deadline_ms = NULL WHERE status = 'dispatched'`, true},
 	{4, "waiting since ever", `UPDATE instance SET not_before_ms = 0 WHERE status = 'pending'`, true},
 	{4, "waiting for nothing", `UPDATE instance SET status = 'waiting' WHERE status = 'pending'`, true},
+	{4, "a status that is none", `UPDATE instance SET status = 'gone', ended_ms = NULL WHERE status = 'dispatched'`, false},
+	{8, "a life line with a status that is none", `UPDATE transition SET to_status = 'gone' WHERE cause = 'timeout'`, false},
 	{5, "an end that changed", `INSERT INTO transition SELECT instance_id, 9, at_ms, attempt, 'timeout', 'success', 'ghost', 'cancel', NULL
 		FROM transition WHERE cause = 'timeout'`, true},
 	{5, "a row against its life line", `UPDATE instance SET status = 'success' WHERE id = (SELECT instance_id FROM transition WHERE cause = 'timeout')`, false},

@@ -97,9 +97,6 @@ func (c *call) instances(ctx context.Context, a instancesArgs) (instancesResult,
 	return r, err
 }
 
-// instanceKinds are the kinds that there are so far.
-var instanceKinds = []ax.InstanceKind{ax.InstanceSchedule, ax.InstanceManual, ax.InstanceBackfill}
-
 // stretches returns the slots of a task that have no instance, as far as the
 // filter lets them through.
 func stretches(ctx context.Context, q ax.Queries, f ax.InstanceFilter, limit int) ([]ax.SkippedStretch, error) {
@@ -125,7 +122,7 @@ func (c *call) instanceFilter(a instancesArgs) (ax.InstanceFilter, error) {
 		f.Status = append(f.Status, status)
 	}
 	for _, word := range a.kind {
-		kind, err := oneOf("kind", word, instanceKinds)
+		kind, err := oneOf("kind", word, ax.InstanceKinds)
 		if err != nil {
 			return f, err
 		}

@@ -122,7 +122,7 @@ func (r statusResult) human(s *screen) {
 		}
 	}
 	s.line("tasks      %d, of them %d held, %d disabled", len(r.tasks), held, disabled)
-	s.line("instances  %d running, %d waiting", r.counts[ax.StatusDispatched], r.counts[ax.StatusPending]+r.counts[ax.StatusWaiting])
+	s.line("instances  %d running, %d waiting", r.counts[ax.StatusDispatched], r.counts[ax.StatusPending])
 	if n := len(r.backfills); n > 0 {
 		paused := 0
 		for _, b := range r.backfills {

@@ -86,9 +86,6 @@ func (g *waitingGroups) definition(ctx context.Context, objectID int64, version 
 	return nil, nil
 }
 
-// waitingStatuses are those of instances that have not been started.
-var waitingStatuses = []ax.Status{ax.StatusPending, ax.StatusWaiting}
-
 const (
 	waitingPage = 1000
 	maxWaiting  = 50_000 // instances that are looked at
@@ -101,7 +98,7 @@ func waiting(ctx context.Context, q ax.Queries, all []task) ([]*waitingWork, err
 		objects = append(objects, t.Object)
 	}
 	g := groupWaiting(q, objects)
-	filter := ax.InstanceFilter{Status: waitingStatuses, Limit: waitingPage}
+	filter := ax.InstanceFilter{Status: []ax.Status{ax.StatusPending}, Limit: waitingPage}
 	for seen := 0; seen < maxWaiting; {
 		rows, err := q.Instances(ctx, filter)
 		if err != nil {
@@ -174,7 +171,7 @@ func (k *catalog) unrunnable(ctx context.Context, s Store, state ax.StackState) 
 	g := groupWaiting(s, state.Objects)
 	for _, in := range state.InFlight {
 		o, ok := g.latest[in.ObjectID]
-		if !ok || !slices.Contains(waitingStatuses, in.Status) {
+		if !ok || in.Status != ax.StatusPending {
 			continue
 		}
 		if err := g.add(ctx, in.ObjectID, in.Version, in.ID, o.Address()); err != nil {
