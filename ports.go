@@ -287,11 +287,18 @@ type Claimed struct {
 	Lost        bool  // somebody else moved the row: reload the task
 	LockVersion int64 // the row's new one
 	Born        []Born
+	// Ahead is set where one is born pending under an overlap policy that knows an
+	// order: what waited before, at most MaxAhead, by due instant. What a resume
+	// or a claim without an answer made is among it, which the host may not know.
+	Ahead []int64
 	// Used is set on a lost firing whose row was as expected: the slots among
 	// its starts and in its stretches that have an instance already, in due
 	// order. They run at no other time, so the firing must leave them out.
 	Used []int64
 }
+
+// MaxAhead is the most instances that Claimed.Ahead names.
+const MaxAhead = 100
 
 // Born is a new instance. Status is dispatched, pending or skipped.
 type Born struct {

@@ -303,6 +303,7 @@ func TestCatchUpThroughFaults(t *testing.T) {
 				for i := range 10 {
 					name := fmt.Sprintf("t%d", i)
 					w.accounted(name, everyTimetable(t, minute), made, until, "")
+					w.inOrder(name)
 				}
 			})
 		})

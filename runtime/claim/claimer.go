@@ -23,6 +23,8 @@ type Places interface {
 	// Take hands over rows that were born dispatched, with their places;
 	// versions[i] belongs to rows[i].
 	Take(versions []*ax.TaskVersion, rows []ax.Handover)
+	// Behind says what waited before the rows of a task that are handed over next.
+	Behind(taskID int64, ahead []int64)
 	// Wait hands over rows that were born pending.
 	Wait(versions []*ax.TaskVersion, rows []ax.Waiting)
 	// CancelAsked says that cancel intents were written.

@@ -51,6 +51,7 @@ func (b *bench) Reserve(string, ax.HandlerSpec) bool {
 func (b *bench) Release(string)                               { b.places++ }
 func (b *bench) Take(_ []*ax.TaskVersion, rows []ax.Handover) { b.taken = append(b.taken, rows...) }
 func (b *bench) Wait(_ []*ax.TaskVersion, rows []ax.Waiting)  { b.waits = append(b.waits, rows...) }
+func (b *bench) Behind(int64, []int64)                        {}
 func (b *bench) CancelAsked()                                 { b.cancels++ }
 func (b *bench) OutcomeUnknown()                              { b.unknown++ }
 func (b *bench) Claim(ctx context.Context, fs []ax.Firing) ([]ax.Claimed, error) {

@@ -121,6 +121,9 @@ func (c *Claimer) write(ctx context.Context, picks []pick) {
 		p.task.NextMs, p.task.LastSlotMs = p.firing.NextMs, p.firing.LastSlotMs
 		c.schedule(p.task)
 		c.born(&b, p, claimed[i].Born)
+		if ahead := claimed[i].Ahead; len(ahead) > 0 {
+			c.cfg.Places.Behind(p.firing.TaskID, ahead)
+		}
 	}
 	c.deliver(b)
 	c.write(ctx, again) // slots that ran under a clock that was ahead

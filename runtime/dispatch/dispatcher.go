@@ -219,6 +219,17 @@ func (d *Dispatcher) Take(versions []*ax.TaskVersion, rows []ax.Handover) {
 	})
 }
 
+// Behind says which instances of a task waited before the rows of it that Wait
+// hands over next: none of these starts before it is known whether they all do.
+func (d *Dispatcher) Behind(taskID int64, ahead []int64) {
+	d.inbox.put(func(l *letters) {
+		if l.behind == nil {
+			l.behind = map[int64][]int64{}
+		}
+		l.behind[taskID] = append(l.behind[taskID], ahead...)
+	})
+}
+
 // Wait hands over rows that were born pending. versions[i] belongs to rows[i].
 func (d *Dispatcher) Wait(versions []*ax.TaskVersion, rows []ax.Waiting) {
 	d.inbox.put(func(l *letters) {
@@ -239,6 +250,7 @@ type letters struct {
 	takenVersions, waitVersions []*ax.TaskVersion
 	taken                       []ax.Handover
 	waits                       []ax.Waiting
+	behind                      map[int64][]int64
 	sweep, cancels, open, drain bool
 }
 
@@ -279,6 +291,9 @@ func (d *Dispatcher) open(l letters) {
 	for i, w := range l.waits {
 		d.learn(l.waitVersions[i])
 		d.add(w, now)
+	}
+	for id, ahead := range l.behind {
+		d.behind(id, ahead, now)
 	}
 	if l.sweep {
 		d.at[callSweep] = now

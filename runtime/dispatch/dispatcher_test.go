@@ -277,6 +277,43 @@ func TestDispatchedRowInNobodysHands(t *testing.T) {
 	})
 }
 
+// What is born behind an instance that nobody told this process of starts after
+// it, though it is the first that is known; and it does not wait for ever, also
+// where no reading shows the other one any more.
+func TestBornBehindWhatIsUnknown(t *testing.T) {
+	onHost(t, ax.TaskSpec{}, func(h *host) {
+		synctest.Wait()
+		wait := func(n int, ahead ...int64) ax.Ref {
+			due := time.Now().Add(time.Duration(n) * time.Millisecond).UnixMilli()
+			ref, err := h.store.Trigger(t.Context(), ax.Trigger{ObjectID: 1, UID: fmt.Sprint(n), DueMs: due, NowMs: due})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ahead != nil {
+				h.d.Behind(1, ahead)
+				h.d.Wait([]*ax.TaskVersion{h.task}, []ax.Waiting{{
+					Ref: ref, Version: 1, Kind: ax.InstanceManual, Attempt: 1, NotBeforeMs: due, MaxActive: 2, Overlap: ax.OverlapQueue,
+				}})
+			}
+			return ref
+		}
+		older := wait(0)
+		newer := wait(1, older.ID)
+		h.pass(time.Second)
+		if js := h.given(); len(js) != 2 || js[0].InstanceID != older.ID || js[1].InstanceID != newer.ID {
+			t.Fatalf("jobs %+v", js)
+		}
+		for _, j := range h.given() {
+			h.report(ax.Report{BatchNo: j.BatchNo, Kind: ax.ReportEnded, Status: ax.StatusSuccess, StoppedMs: 1})
+		}
+		last := wait(2, 99)
+		h.pass(time.Second)
+		if js := h.given(); len(js) != 3 || js[2].InstanceID != last.ID {
+			t.Errorf("jobs %+v", js)
+		}
+	})
+}
+
 // When this process goes on after it was stopped beyond an attempt's deadline,
 // an end that was reported in time counts; one that was not is overdue later.
 func TestStallBeyondTheDeadline(t *testing.T) {

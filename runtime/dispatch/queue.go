@@ -61,6 +61,9 @@ type task struct {
 	// blocked: the store knew of more active attempts than we do; try again
 	// with the next sweep or end.
 	blocked bool
+	// unread: some wait that are not among the items; none has its turn before the
+	// sweep of this number has read them.
+	unread int
 }
 
 // byTurn orders the items of one task.
@@ -79,7 +82,7 @@ func (t *task) remove(i *item) {
 
 // turn returns the items whose turn it is now.
 func (t *task) turn(nowMs int64) []*item {
-	if t.blocked || len(t.items) == 0 {
+	if t.blocked || t.unread > 0 || len(t.items) == 0 {
 		return nil
 	}
 	newest := t.items[len(t.items)-1]
@@ -150,6 +153,19 @@ func (d *Dispatcher) add(w ax.Waiting, nowMs int64) {
 	d.arm(i, nowMs)
 	d.touch(w.TaskID)
 	d.armLapse(i, nowMs)
+}
+
+// behind lets a task wait for a sweep that begins from now on, when one that
+// waits before those just born is not known here: a resume made it, or a claim
+// whose answer was lost. Beyond maxWaiting that is so of many, and no sweep helps.
+func (d *Dispatcher) behind(taskID int64, ahead []int64, nowMs int64) {
+	for _, id := range ahead {
+		if d.items[id] == nil && d.running[id] == nil && len(d.items) < maxWaiting {
+			d.task(taskID).unread = d.sweeps + 1
+			d.at[callSweep] = nowMs
+			return
+		}
+	}
 }
 
 // arm sets the timer of an item that may not start yet.
@@ -245,7 +261,7 @@ func (d *Dispatcher) takeTurns(nowMs int64) {
 			t.remove(i)
 			d.enqueue(i, v)
 		}
-		if t.active == 0 && t.turns == 0 && len(t.items) == 0 {
+		if t.active == 0 && t.turns == 0 && t.unread == 0 && len(t.items) == 0 {
 			delete(d.tasks, id)
 		}
 	}

@@ -43,6 +43,9 @@ func (d *Dispatcher) swept(number int, rows []ax.Waiting) {
 	}
 	for id, t := range d.tasks {
 		t.blocked = false
+		if t.unread <= number {
+			t.unread = 0
+		}
 		d.touch(id)
 	}
 	for _, a := range d.running {

@@ -108,11 +108,24 @@ func (s *Store) claim(f ax.Firing) ax.Claimed {
 	for _, st := range f.Starts {
 		c.Born = append(c.Born, s.start(o, f, st))
 	}
+	if f.Overlap != ax.OverlapAllow && slices.ContainsFunc(c.Born, func(b ax.Born) bool { return b.Status == ax.StatusPending }) {
+		c.Ahead = s.ahead(o.ID, c.Born[0].ID)
+	}
 	for _, sk := range f.Skipped {
 		sk.TaskID = o.ID
 		s.stretches = append(s.stretches, sk)
 	}
 	return c
+}
+
+// ahead returns what of a task waited before an instance was born.
+func (s *Store) ahead(taskID, born int64) (ids []int64) {
+	waited := s.byKey(func(in *instance) bool { return in.TaskID == taskID && in.Status == ax.StatusPending && in.ID < born })
+	slices.SortFunc(waited, func(a, b *instance) int { return cmp.Or(cmp.Compare(a.DueMs, b.DueMs), cmp.Compare(a.ID, b.ID)) })
+	for _, in := range waited[:min(len(waited), ax.MaxAhead)] {
+		ids = append(ids, in.ID)
+	}
+	return ids
 }
 
 // used returns the slots of f that have an instance.

@@ -153,6 +153,7 @@ func claimBusy(t *tx, f ax.Firing) (ax.Claimed, error) {
 		return ax.Claimed{Lost: true, Used: used}, err
 	}
 	c := ax.Claimed{LockVersion: f.ExpectLockVersion + 1}
+	waited := hot.waiting
 	for _, st := range f.Starts {
 		born, err := start(t, f, st, hot)
 		if err != nil {
@@ -163,10 +164,25 @@ func claimBusy(t *tx, f ax.Firing) (ax.Claimed, error) {
 	_, err = t.exec(`UPDATE task SET next_fire_time = ?, last_slot = NULLIF(MAX(COALESCE(last_slot, 0), ?), 0), lock_version = lock_version + 1,
 			active = ?, waiting = ? WHERE object_id = ?`,
 		null(f.NextMs), f.LastSlotMs, hot.active, hot.waiting, f.TaskID)
+	if err == nil && waited > 0 && f.Overlap != ax.OverlapAllow {
+		c.Ahead, err = ahead(t, f.TaskID, c.Born)
+	}
 	if err != nil {
 		return ax.Claimed{}, err
 	}
 	return c, insertSkipped(t, f.TaskID, f.Skipped)
+}
+
+// ahead returns what of a task waited before those that are born, when one of
+// these waits.
+func ahead(t *tx, taskID int64, born []ax.Born) (ids []int64, err error) {
+	if !slices.ContainsFunc(born, func(b ax.Born) bool { return b.Status == ax.StatusPending }) {
+		return nil, nil
+	}
+	err = t.query(func(r *row) error { ids = append(ids, r.int64()); return nil },
+		`SELECT id FROM instance INDEXED BY instance_waiting WHERE status = 'pending' AND task_id = ? AND id < ?
+			ORDER BY due_ms, id LIMIT ?`, taskID, born[0].ID, ax.MaxAhead)
+	return ids, err
 }
 
 // twice reports whether a slot is started twice.

@@ -169,6 +169,31 @@ func testOverlapRetry(f *fixture) {
 	f.wantStatus(first.ID, ax.StatusPending)
 }
 
+// A firing of which something waits is told what waited before, whoever made it.
+func testAhead(f *fixture) {
+	a := f.task("a", nil)
+	first := f.claim(f.firing(a))[0]
+	equal(f, "ahead of the first", len(first.Ahead), 0)
+	second := f.claim(f.firing(a))[0]
+	equal(f, "ahead of the first that waits", len(second.Ahead), 0)
+	manual, err := f.Trigger(f.ctx, ax.Trigger{ObjectID: a.ID, UID: "u1", DueMs: start, NowMs: f.nowMs, Who: "ann"})
+	f.ok(err)
+	g := f.firing(a)
+	g.Overlap = ax.OverlapLatest
+	third := f.claim(g)[0]
+	equal(f, "replaced", third.Born[0].Replaced, second.Born[0].ID)
+	equal(f, "ahead of what took a place", fmt.Sprint(third.Ahead), fmt.Sprint([]int64{manual.ID}))
+	g = f.firing(a)
+	g.NextMs, g.LastSlotMs = g.NextMs+minute, g.LastSlotMs+minute
+	g.Starts = []ax.FiringStart{{DueMs: g.ExpectNextMs, CatchUp: true}, {DueMs: g.LastSlotMs, CatchUp: true}}
+	fourth := f.claim(g)[0]
+	equal(f, "ahead of two", fmt.Sprint(fourth.Ahead), fmt.Sprint([]int64{manual.ID, third.Born[0].ID}))
+	equal(f, "ahead of what is skipped", len(f.claim(f.firing(a))[0].Ahead), 0)
+	g = f.firing(a)
+	g.Overlap = ax.OverlapAllow
+	equal(f, "ahead under allow, which knows no order", len(f.claim(g)[0].Ahead), 0)
+}
+
 func testCatchUp(f *fixture) {
 	a := f.task("a", nil)
 	f.nowMs += 10 * minute

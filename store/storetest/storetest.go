@@ -61,6 +61,7 @@ func Run(t *testing.T, open Open) {
 		{"overlap", testOverlap},
 		{"overlap spares a retry", testOverlapRetry},
 		{"catch-up and stretches", testCatchUp},
+		{"what waits ahead", testAhead},
 		{"rewind after a clock that was ahead", testRewind},
 		{"hand over", testDispatch},
 		{"pending", testPending},
