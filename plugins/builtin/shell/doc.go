@@ -31,6 +31,9 @@
 // number in its environment; where it hid that too, it is killed as soon as no
 // attempt runs.
 //
+// Paused, all of an attempt's control group is frozen; where it has none, its
+// process group is stopped.
+//
 // Implementation: the main process is waited for without being reaped, so the
 // group's number stays its own while the group is signalled; then everything
 // in the group is reaped by number. The executor adopts orphans (child

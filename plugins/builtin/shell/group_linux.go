@@ -75,7 +75,7 @@ func (g *group) start(argv, env []string, dir string, who user, stdin *os.File) 
 		_, _ = outR.Close(), errR.Close()
 		return err
 	}
-	g.pauser.begun(g.pid)
+	g.pauser.begun(g.pid, g.cgroup)
 	g.exited = make(chan struct{})
 	go func() {
 		defer close(g.exited)
@@ -108,6 +108,7 @@ func (g *group) wait(ctx context.Context) unix.WaitStatus {
 		g.pauser.end()
 		_ = unix.Kill(-g.pid, unix.SIGTERM)
 		_ = unix.Kill(-g.pid, unix.SIGCONT)
+		g.pauser.thaw()
 		timer := time.NewTimer(grace)
 		began := time.Now()
 		select {
@@ -122,6 +123,7 @@ func (g *group) wait(ctx context.Context) unix.WaitStatus {
 		timer.Stop()
 	}
 	g.pauser.end()
+	g.pauser.thaw()
 	g.expectEnd(grace)
 	g.clear(asked, grace)
 	g.complaint.Stop()

@@ -14,54 +14,76 @@ import (
 	"time"
 
 	"github.com/axctl/ax/plugins"
+	"github.com/axctl/ax/plugins/builtin/shell/cgroup"
 	"github.com/axctl/ax/plugins/sdk"
 	"golang.org/x/sys/unix"
 )
 
-// pauser stops and continues an attempt's process group as a person asks. A
-// signal that comes before there is a group is done when there is.
+// pauser lets an attempt stand still and go on, as a person asks: its control
+// group, which nothing of it gets out of, or where it has none its process group.
+// A signal that comes before there is a process is done when there is.
 type pauser struct {
 	mu     sync.Mutex
-	pid    int // of the group; 0: not yet
+	pid    int           // of the process group; 0: not yet
+	cgroup *cgroup.Group // nil: there are none here
 	over   bool
 	paused bool
 }
 
-// signal is the attempt's Job.OnSignal.
+// frozenWithin bounds the wait for processes to stand still. One that waits in
+// the kernel does so when that answers.
+const frozenWithin = 2 * time.Second
+
+// signal is the attempt's Job.OnSignal. It is called for one signal at a time.
 func (p *pauser) signal(s sdk.Signal) error {
+	if s != plugins.Pause && s != plugins.Resume {
+		return fmt.Errorf("unknown signal %q", s)
+	}
+	if err := p.set(s == plugins.Pause); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	group := p.cgroup
+	p.mu.Unlock()
+	// The lock is free meanwhile: an end comes at once.
+	if s == plugins.Resume || group == nil || group.AwaitFrozen(frozenWithin) {
+		return nil
+	}
+	if err := p.set(false); err != nil {
+		return err
+	}
+	return fmt.Errorf("it does not stand still within %s and goes on: %s", frozenWithin, name(group.Pids()))
+}
+
+func (p *pauser) set(paused bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over {
 		return errors.New("its main process has ended or is to end")
 	}
-	switch s {
-	case plugins.Pause:
-		p.paused = true
-	case plugins.Resume:
-		p.paused = false
-	default:
-		return fmt.Errorf("unknown signal %q", s)
-	}
+	p.paused = paused
 	return p.apply()
 }
 
 // apply is called with mu held.
 func (p *pauser) apply() error {
-	if p.pid == 0 {
+	switch {
+	case p.cgroup != nil:
+		return p.cgroup.Freeze(p.paused)
+	case p.pid == 0:
 		return nil
+	case p.paused:
+		return unix.Kill(-p.pid, unix.SIGSTOP)
+	default:
+		return unix.Kill(-p.pid, unix.SIGCONT)
 	}
-	sig := unix.SIGCONT
-	if p.paused {
-		sig = unix.SIGSTOP
-	}
-	return unix.Kill(-p.pid, sig)
 }
 
-// begun says which group it is.
-func (p *pauser) begun(pid int) {
+// begun says which groups it has.
+func (p *pauser) begun(pid int, cgroup *cgroup.Group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.pid = pid
+	p.pid, p.cgroup = pid, cgroup
 	if p.paused {
 		_ = p.apply()
 	}
@@ -73,6 +95,13 @@ func (p *pauser) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.over = true
+}
+
+// thaw is called after end, and lets what is left do as it was told by signals.
+func (p *pauser) thaw() {
+	if p.cgroup != nil {
+		_ = p.cgroup.Freeze(false)
+	}
 }
 
 // progressEvery is how often $AX_PROGRESS is looked at.

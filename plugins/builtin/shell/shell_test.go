@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -318,6 +319,105 @@ func TestNothingHidesInAControlGroup(t *testing.T) {
 	}
 	e.Send(&pb.Down{Cancels: []*pb.Cancel{{BatchNo: long.BatchNo}}})
 	e.End(long.BatchNo)
+}
+
+// groupOf returns the control group of a process.
+func groupOf(t *testing.T, pid int) string {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, group, _ := strings.Cut("\n"+string(b), "\n0::")
+	return strings.TrimSpace(group)
+}
+
+// A paused attempt stands still with what left its process group, the kernel says
+// so, and it does over a new session of axd; it goes on when it is told to, and
+// ends paused as it ends else: asked, killed, or when its main process is gone.
+func TestPauseReachesWhatLeftTheGroup(t *testing.T) {
+	t.Parallel()
+	own, err := cgroup.Find(os.Getpid())
+	if err != nil {
+		t.Logf("a pause of what left the group is not shown here, that takes a cgroup v2 tree that this process may write (root, or Delegate=yes): %v", err)
+		return
+	}
+	e := start(t)
+	for _, c := range []struct {
+		name, term string
+		end        func(j *pb.Job, main int)
+		status     string
+		stdout     string
+	}{
+		{"asked to end", "echo ended; exit 0", func(j *pb.Job, _ int) { e.Send(&pb.Down{Cancels: []*pb.Cancel{{BatchNo: j.BatchNo}}}) }, "cancelled", "ended\n"},
+		{"killed", "", func(j *pb.Job, _ int) { e.Send(&pb.Down{Cancels: []*pb.Cancel{{BatchNo: j.BatchNo}}}) }, "cancelled", ""},
+		{"main process killed", "", func(_ *pb.Job, main int) { _ = unix.Kill(main, unix.SIGKILL) }, "failed", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, mark := t.TempDir(), "0.01"+strconv.Itoa(rand.Int())
+			j := e.Job("shell", body("command", fmt.Sprintf(
+				`trap '%s' TERM; echo $$ >%s/main; setsid sh -c 'while :; do echo >>%s/beats; sleep %s; done' & while :; do wait; done`, c.term, dir, dir, mark)))
+			j.KillAfterMs = 300
+			e.Send(&pb.Down{Jobs: []*pb.Job{j}})
+			beats := func() int64 {
+				info, err := os.Stat(filepath.Join(dir, "beats"))
+				if err != nil {
+					return 0
+				}
+				return info.Size()
+			}
+			goesOn := func() {
+				t.Helper()
+				for began, deadline := beats(), time.Now().Add(20*time.Second); beats() == began; <-time.After(5 * time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatal("it does not go on")
+					}
+				}
+			}
+			goesOn()
+			b, err := os.ReadFile(filepath.Join(dir, "main"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			main, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+			group := filepath.Join(own, strings.TrimPrefix(groupOf(t, main), groupOf(t, os.Getpid())))
+			stands := func(want bool) {
+				t.Helper()
+				began := beats()
+				<-time.After(200 * time.Millisecond)
+				events, err := os.ReadFile(filepath.Join(group, "cgroup.events"))
+				if err != nil || strings.Contains(string(events), "frozen 1") != want || (beats() == began) != want {
+					t.Errorf("stands still is to be %t: %d lines more, %q %v", want, beats()-began, events, err)
+				}
+			}
+			for range 2 {
+				if a := e.Signal(j.BatchNo, "pause"); a.Refused != "" {
+					t.Fatal(a)
+				}
+				stands(true)
+				e.Reconnect()
+				stands(true)
+				if a := e.Signal(j.BatchNo, "resume"); a.Refused != "" {
+					t.Fatal(a)
+				}
+				goesOn()
+			}
+			if a := e.Signal(j.BatchNo, "pause"); a.Refused != "" {
+				t.Fatal(a)
+			}
+			stands(true)
+			c.end(j, main)
+			if res := e.End(j.BatchNo); res.Status != c.status || res.Stdout != c.stdout {
+				t.Errorf("%s %q, stdout %q", res.Status, res.Error, res.Stdout)
+			}
+			if n := alive(mark); n > 0 {
+				t.Errorf("%d processes are left", n)
+			}
+			if _, err := os.Stat(group); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("its control group: %v", err)
+			}
+		})
+	}
 }
 
 // freezer makes a group of the old kind whose processes no signal reaches while it

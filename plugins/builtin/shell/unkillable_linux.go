@@ -27,9 +27,11 @@ func (g *group) expectEnd(grace time.Duration) {
 }
 
 // left names the processes of the attempt that are there.
-func (g *group) left() string {
+func (g *group) left() string { return name(g.pids()) }
+
+// name names processes, for people.
+func name(pids []int) string {
 	var named []string
-	pids := g.pids()
 	for _, pid := range pids[:min(len(pids), maxNamed)] {
 		name, state, _ := look(pid)
 		named = append(named, fmt.Sprintf("%d (%s, state %c)", pid, name, state))

@@ -208,6 +208,28 @@ func (g *Group) FD() int { return int(g.folder.Fd()) }
 // Kill kills all processes in the group, and those that they begin meanwhile.
 func (g *Group) Kill() { _ = os.WriteFile(filepath.Join(g.dir, "cgroup.kill"), []byte("1"), 0) }
 
+// Freeze lets all processes in the group, and those that are in groups below it,
+// stand still, or go on. AwaitFrozen tells when they do. No signal but KILL, by
+// whatever way, reaches one that stands still.
+func (g *Group) Freeze(on bool) error {
+	value := "0"
+	if on {
+		value = "1"
+	}
+	return os.WriteFile(filepath.Join(g.dir, "cgroup.freeze"), []byte(value), 0)
+}
+
+// AwaitFrozen waits until the kernel says that all processes in the group stand
+// still, at most as long as is said, and reports whether they do.
+func (g *Group) AwaitFrozen(within time.Duration) (frozen bool) {
+	g.await(func() bool {
+		b, err := os.ReadFile(filepath.Join(g.dir, "cgroup.events"))
+		frozen = bytes.Contains(b, []byte("frozen 1\n"))
+		return frozen || errors.Is(err, os.ErrNotExist)
+	}, within)
+	return frozen
+}
+
 // Empty reports whether no process that lives is in the group or below it. A
 // group that is gone is empty; one that cannot be read is not.
 func (g *Group) Empty() bool {
@@ -216,16 +238,19 @@ func (g *Group) Empty() bool {
 }
 
 // Await waits until the group is empty, at most as long as is said.
-func (g *Group) Await(within time.Duration) {
+func (g *Group) Await(within time.Duration) { g.await(g.Empty, within) }
+
+// await waits until what cgroup.events tells has come about.
+func (g *Group) await(so func() bool, within time.Duration) {
 	f, err := os.Open(filepath.Join(g.dir, "cgroup.events"))
 	if err != nil {
 		return
 	}
 	defer func() { _ = f.Close() }()
 	deadline := time.Now().Add(within)
-	for !g.Empty() && time.Now().Before(deadline) {
+	for !so() && time.Now().Before(deadline) {
 		_, _ = f.ReadAt(make([]byte, 64), 0) // what changes from here on ends the wait
-		if !g.Empty() {
+		if !so() {
 			_, _ = unix.Poll([]unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}, int(time.Until(deadline).Milliseconds())+1)
 		}
 	}

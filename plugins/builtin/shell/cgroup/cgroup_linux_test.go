@@ -21,7 +21,7 @@ func scratch(t *testing.T) (string, bool) {
 		dir, err = os.MkdirTemp(dir, "ax-test-")
 	}
 	if err != nil {
-		t.Logf("nothing is shown here, this process may make no control group: %v", err)
+		t.Logf("nothing is shown here, that takes a cgroup v2 tree that this process may write (root, or Delegate=yes): %v", err)
 		return "", false
 	}
 	t.Cleanup(func() {
@@ -87,6 +87,50 @@ func TestKill(t *testing.T) {
 		t.Errorf("it is still there: %v", err)
 	}
 	if err := tree.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is frozen stands still, with what left its session, goes on when it is
+// thawed, and can be killed while it is frozen, as by the next executor.
+func TestFreeze(t *testing.T) {
+	dir, ok := scratch(t)
+	if !ok {
+		return
+	}
+	tree, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := tree.Group("batch-1-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	into(t, g, "setsid sleep 60 & echo begun; while :; do :; done")
+	if g.AwaitFrozen(10 * time.Millisecond) {
+		t.Error("it is frozen")
+	}
+	for _, on := range []bool{true, false, true} {
+		if err := g.Freeze(on); err != nil {
+			t.Fatal(err)
+		}
+		within := 10 * time.Second
+		if !on {
+			within = 10 * time.Millisecond
+		}
+		if g.AwaitFrozen(within) != on {
+			t.Errorf("it is to be frozen, %t, and is not so", on)
+		}
+	}
+	_ = tree.lock.Close() // its executor dies
+	next, err := Open(dir)
+	if err != nil {
+		t.Error(err)
+	}
+	if !g.Empty() || g.AwaitFrozen(time.Minute) {
+		t.Errorf("processes %v are left", g.Pids())
+	}
+	if err := next.Close(); err != nil {
 		t.Error(err)
 	}
 }
