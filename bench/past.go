@@ -40,13 +40,13 @@ func benchPast(ctx context.Context, b *bench) error {
 		return err
 	}
 	fmt.Printf("  exec to first claim: median %s, worst %s, of %d starts (target 2s)\n", round(percentile(took, 0.5)), round(percentile(took, 1)), len(took))
-	if err := b.pages(ctx, path, "as axd finds it"); err != nil {
+	if err := b.pages(ctx, path, "of a store that no axd has indexed yet"); err != nil {
 		return err
 	}
 	if err := b.upkeep(ctx, path); err != nil {
 		return err
 	}
-	if err := b.pages(ctx, path, "after that"); err != nil {
+	if err := b.pages(ctx, path, "as they are while axd runs"); err != nil {
 		return err
 	}
 	return sizes(ctx, path)
