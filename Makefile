@@ -61,10 +61,10 @@ soak: build ## a million firings with retention on; fails when anything grows or
 	$(BIN)/bench -run soak -firings $(FIRINGS) -rate $(RATE)
 
 drill: build ## break it with real processes, see docs/reliability.md (NAME=, ROUNDS=, SEED=)
-	$(GO) build -trimpath -o $(BIN)/drills ./drills
+	$(GO) build -trimpath -o $(BIN)/ ./drills ./drills/ledger
 	@mkdir -p $(BIN)/failpoint
 	$(GO) build -trimpath -tags failpoint -ldflags '$(LDFLAGS)' -o $(BIN)/failpoint/ ./cmd/axctl ./cmd/axd
-	$(BIN)/drills -axd $(BIN)/axd -axctl $(BIN)/axctl -failpoint $(BIN)/failpoint -name $(NAME) -rounds $(ROUNDS) $(if $(SEED),-seed $(SEED)) $(DRILLFLAGS)
+	$(BIN)/drills -axd $(BIN)/axd -axctl $(BIN)/axctl -ledger $(BIN)/ledger -failpoint $(BIN)/failpoint -name $(NAME) -rounds $(ROUNDS) $(if $(SEED),-seed $(SEED)) $(DRILLFLAGS)
 
 sim: ## random histories of one host with faults, and planted bugs (SEEDS=, SEED=)
 	$(if $(SEED),,$(GO) test -count=1 -v -run '^TestPlantedBugs$$' ./runtime)

@@ -97,7 +97,7 @@ func (s *stage) failing() error {
 func (s *stage) manyTasks(ctx context.Context) error {
 	text := s.tasksText(50, "") + fmt.Sprintf(`
 task "long" {
-  handler "shell" { command = [%q, "ledger", %q, "6s"] }
+  handler "shell" { command = [%q, %q, "6s"] }
   overlap     = "allow"
   concurrency = 100
 }

@@ -30,7 +30,7 @@ func (s *stage) tasksText(n int, extra string) string {
 task "drill" {
   for_each = { %s }
   schedule { every = "1s" }
-  handler "shell" { command = [%q, "ledger", %q, each.value] }
+  handler "shell" { command = [%q, %q, each.value] }
   retry {
     initial = "200ms"
     on      = ["lost", "transient"]

@@ -32,7 +32,7 @@ func (s *stage) liveTasks() string {
 		text += fmt.Sprintf(`
 task %q {
   %s
-  handler "shell" { command = [%q, "ledger", %q, %q, %q] }
+  handler "shell" { command = [%q, %q, %q, %q] }
 }
 `, t.name, t.attributes, s.ledger, s.ledgerPath(), t.runs, t.lines)
 	}

@@ -11,11 +11,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -56,15 +54,9 @@ type report struct {
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "ledger" {
-		if err := ledgerEntry(os.Args[2:]); err != nil {
-			fmt.Fprintln(os.Stderr, "ledger:", err)
-			os.Exit(1)
-		}
-		return
-	}
 	axd := flag.String("axd", "bin/axd", "axd to break")
 	axctl := flag.String("axctl", "bin/axctl", "axctl to use")
+	ledger := flag.String("ledger", "bin/ledger", "program that the tasks run")
 	name := flag.String("name", "all", "drill to run, or all")
 	without := flag.String("without", "", "drill to leave out of all")
 	rounds := flag.Int("rounds", 10, "faults a drill")
@@ -77,7 +69,7 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	set := stage{axd: *axd, axctl: *axctl, failpointDir: *with, limits: limits, rounds: *rounds}
+	set := stage{axd: *axd, axctl: *axctl, ledger: *ledger, failpointDir: *with, limits: limits, rounds: *rounds}
 	var lines []string // the reports
 	for _, d := range drills {
 		if *name != "all" && *name != d.name || *name == "all" && *without == d.name {
@@ -138,43 +130,6 @@ func runDrill(ctx context.Context, d drill, set stage, seed uint64) (string, err
 	return line, os.RemoveAll(dir)
 }
 
-// ledgerEntry is what the drilled tasks run: it appends a line when it begins
-// and one when it ends, each durable before it goes on. With a number of lines
-// it prints them meanwhile, evenly.
-func ledgerEntry(args []string) error {
-	lines := 0
-	if len(args) == 3 {
-		lines, _ = strconv.Atoi(args[2])
-	} else if len(args) != 2 {
-		return fmt.Errorf("want FILE DURATION [LINES]")
-	}
-	d, err := time.ParseDuration(args[1])
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(args[0], os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	for i, word := range []string{"start", "end"} {
-		if i > 0 && lines == 0 {
-			time.Sleep(d)
-		} else if i > 0 {
-			talk(os.Stdout, lines, d/time.Duration(lines))
-		}
-		line := fmt.Sprintf("%s %s %d %s %d\n", os.Getenv("AX_BATCH_NO"), os.Getenv("AX_ATTEMPT"), os.Getpid(), word, time.Now().UnixMilli())
-		if _, err := io.WriteString(f, line); err != nil {
-			return err
-		}
-		if err := f.Sync(); err != nil {
-			return err
-		}
-		fmt.Print(line) // for the log
-	}
-	return nil
-}
-
 // spans are when each batch number was started and ended, ms since the epoch.
 type spans struct{ starts, ends map[string][]int64 }
 
@@ -217,13 +172,4 @@ func ledgerOf(path string) (spans, error) {
 		}
 	}
 	return s, nil
-}
-
-// self is the path of this program, for tasks that run its ledger.
-func self() (string, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(path)
 }

@@ -44,22 +44,19 @@ type stage struct {
 // newStage sets a stage up in dir: set has the programs as they are given, and
 // what the drills are told.
 func newStage(dir string, set stage, rnd *rand.Rand) (*stage, error) {
-	own, err := self()
-	if err != nil {
-		return nil, err
-	}
 	s := &set
 	s.dir, s.rnd = dir, rnd
 	for _, p := range []struct {
 		from string
 		to   *string
 		name string
-	}{{set.axd, &s.axd, "axd"}, {set.axctl, &s.axctl, "axctl"}, {own, &s.ledger, "drills"}} {
+	}{{set.axd, &s.axd, "axd"}, {set.axctl, &s.axctl, "axctl"}, {set.ledger, &s.ledger, "task"}} {
 		*p.to = filepath.Join(dir, p.name)
 		if err := copyProgram(p.from, *p.to); err != nil {
 			return nil, err
 		}
 	}
+	var err error
 	s.log, err = os.Create(filepath.Join(dir, "axd.log"))
 	return s, err
 }
