@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/store/storetest"
 	"pgregory.net/rapid"
 )
 
@@ -148,6 +149,50 @@ func TestClockForwardBelievedAndBack(t *testing.T) {
 		}
 		w.dues("a")
 	})
+}
+
+// The clock is set back while a call of the store is under way, whichever it is,
+// so what is reckoned before it and after it does not agree. Nobody waits for the
+// clock that was.
+func TestClockSetDuringACall(t *testing.T) {
+	for _, method := range []string{"DueTasks", "Claim", "KeepClock", "Rewind", "Changed", "Pending", "Finish", "Cancels", "Open"} {
+		t.Run(method, func(t *testing.T) {
+			simulate(t, func(w *world) {
+				c := w.shift()
+				c.synced.Store(true)
+				var armed, hit atomic.Bool
+				st := &storetest.Faulty{Store: w.store, Plan: func(_ int, called string) storetest.Fault {
+					if called == method && armed.CompareAndSwap(true, false) {
+						c.set(0)
+						hit.Store(true)
+					}
+					return storetest.NoFault
+				}}
+				w.cfg.Claims, w.cfg.Fills, w.cfg.Dispatches, w.cfg.Cancels, w.cfg.Watcher = st, st, st, st, st
+				w.exec.play = func(ax.Job) play { return play{work: time.Second} }
+				w.apply("a", taskSpec())
+				w.boot()
+				w.until("00:03:30")
+				c.set(2 * time.Hour)
+				if method == "Rewind" { // that comes after a step alone
+					w.pass(30 * time.Second)
+					c.set(time.Hour)
+				} else {
+					w.pass(3*time.Minute + 29*time.Second + 500*time.Millisecond)
+				}
+				armed.Store(true)
+				w.pass(2 * time.Minute)
+				if !hit.Load() {
+					t.Error("the engine has not called it")
+				}
+				before := len(w.rows("a"))
+				w.pass(3 * time.Minute)
+				if n := len(w.rows("a")) - before; n < 2 {
+					t.Errorf("%d ran in the three minutes after the correction", n)
+				}
+			})
+		})
+	}
 }
 
 // axd is killed while the clock is ahead, and starts after the correction; it is

@@ -395,7 +395,9 @@ func (c *Claimer) untilNext() time.Duration {
 	if c.scan.soon || c.scan.under() || c.rewind.under || c.versions.wanted() {
 		return 0
 	}
-	return time.Duration(max(next-c.nowMs(), 0)) * time.Millisecond
+	// A scan is never further away, unless the clock was set back since it was
+	// planned; then there is nothing to be waited for but the next look.
+	return min(time.Duration(max(next-c.nowMs(), 0))*time.Millisecond, c.cfg.Scan)
 }
 
 // passing reports whether a claim may succeed later.
