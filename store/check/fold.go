@@ -54,7 +54,7 @@ func (c *checker) folds(subject string, in ax.Instance, f folded) {
 	switch {
 	case in.Verdict != f.verdict:
 		c.find(8, report, subject, "its verdict is %q, and that of its life line %q", string(in.Verdict), string(f.verdict))
-	case f.verdicts > 0 && !final(in.Status):
+	case f.verdicts > 0 && !in.Status.Final():
 		c.find(4, report, subject, "it is %s and has a verdict", in.Status)
 	}
 	if in.Status == ax.StatusSkipped && f.skipped != "" && f.skipped != skippedBy(in.Reason) {

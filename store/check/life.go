@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/axctl/ax"
 )
@@ -159,7 +158,7 @@ func (c *checker) lifeLine(subject string, in ax.Instance, line []ax.Transition)
 			c.find(8, report, subject, "its life line has two births")
 		case t.From != "" && at != t.From && !happy(at, t.From):
 			law := 8
-			if final(at) {
+			if at.Final() {
 				law = 5
 			}
 			c.find(law, report, subject, "its life line goes from %s to %s by %s", orBirth(at), t.From, t.Cause)
@@ -170,7 +169,7 @@ func (c *checker) lifeLine(subject string, in ax.Instance, line []ax.Transition)
 	}
 	if at != in.Status && !happy(at, in.Status) {
 		law := 8
-		if final(at) {
+		if at.Final() {
 			law = 5
 		}
 		c.find(law, report, subject, "it is %s, and its life line ends with %s", in.Status, orBirth(at))
@@ -192,10 +191,6 @@ func happy(from, to ax.Status) bool {
 		return false
 	}
 }
-
-// final reports whether a status that was read, which may be no status at all, is
-// one that never changes.
-func final(s ax.Status) bool { return slices.Contains(ax.Statuses, s) && s.Final() }
 
 func orBirth(s ax.Status) string {
 	if s == "" {

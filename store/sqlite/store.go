@@ -281,6 +281,7 @@ func (s *Store) beside(ctx context.Context, use func(*conn) error) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	defer func() { s.free <- c }()
 	err := s.intact()
 	if err == nil && c == nil {
 		c, err = openConn(s.dsn("query_only(1)", fmt.Sprintf("busy_timeout(%d)", readerPatience),
@@ -293,7 +294,6 @@ func (s *Store) beside(ctx context.Context, use func(*conn) error) error {
 		_ = c.close()
 		c = nil
 	}
-	s.free <- c
 	return s.explain(err)
 }
 

@@ -148,7 +148,6 @@ func (w *writer) doAs(ctx context.Context, kind string, rows int, op func(*tx) e
 			return mine.held, mine.err
 		case w.token <- struct{}{}:
 			w.lead(mine)
-			<-w.token
 		case <-ctx.Done():
 			if w.withdraw(mine) {
 				return 0, context.Cause(ctx)
@@ -175,8 +174,10 @@ func (w *writer) alone(ctx context.Context, use func(*conn) error) error {
 	}
 }
 
-// lead commits what waits, mine for one, unless another has.
+// lead commits what waits, mine for one, unless another has, and gives the
+// token back.
 func (w *writer) lead(mine *write) {
+	defer func() { <-w.token }()
 	select {
 	case <-mine.done:
 		return
@@ -191,7 +192,14 @@ func (w *writer) lead(mine *write) {
 	}
 	batch := w.take()
 	began := w.now()
+	whole := false
+	defer func() {
+		if !whole { // a panic: whoever closes the store on its way is not to wait for it
+			w.rollback()
+		}
+	}()
 	err := w.run(batch)
+	whole = true
 	held := w.now().Sub(began)
 	for _, b := range batch {
 		b.held = held

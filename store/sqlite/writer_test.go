@@ -322,6 +322,49 @@ func TestBrokenConnectionIsMended(t *testing.T) {
 	}
 }
 
+// A panic in a transaction ends the program with its text: who closes the store
+// on the way does not wait for what will never end.
+func TestPanicDoesNotHang(t *testing.T) {
+	t.Parallel()
+	for name, use := range map[string]func(*Store) error{
+		"writing": func(s *Store) error { return s.write(t.Context(), 1, func(*tx) error { panic("odd") }) },
+		"after a write": func(s *Store) error {
+			return s.write(t.Context(), 1, func(tx *tx) error {
+				if _, err := tx.exec(`INSERT INTO host (name, boot, pid, started_ms) VALUES ('h9', 'b', 1, 1)`); err != nil {
+					return err
+				}
+				panic("odd")
+			})
+		},
+		"reading": func(s *Store) error { return s.read(t.Context(), func(*conn) error { panic("odd") }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ax.db"), Options{Create: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			func() {
+				defer func() {
+					if p := recover(); p != "odd" {
+						t.Errorf("panic is %v", p)
+					}
+				}()
+				defer s.Close()
+				_ = use(s)
+			}()
+			again, err := Open(t.Context(), s.Path(), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer again.Close()
+			if err := join(t.Context(), again, "h1"); err != nil || hosts(t, again) != 1 {
+				t.Errorf("afterwards: %v, %d hosts", err, hosts(t, again))
+			}
+		})
+	}
+}
+
 // Every commit is on disk before it is told.
 func TestWriterIsDurable(t *testing.T) {
 	t.Parallel()
