@@ -10,8 +10,8 @@ import (
 // more than six methods because it has one kind of consumer, which shows them.
 type Queries interface {
 	Info(ctx context.Context) (StoreInfo, error)
-	// Objects returns objects of a stack ("" all), deleted ones too.
-	Objects(ctx context.Context, stack string) ([]Object, error)
+	// Objects returns objects, deleted ones too, by stack, kind and name.
+	Objects(ctx context.Context, f ObjectFilter) ([]Object, error)
 	// Versions returns an object's versions, newest first.
 	Versions(ctx context.Context, objectID int64) ([]VersionRow, error)
 	// Instances returns instances, newest due first.
@@ -48,6 +48,14 @@ type VersionRow struct {
 	Deleted    bool
 	Definition json.RawMessage
 	Revision   Revision
+}
+
+// ObjectFilter selects objects. Zero fields select all.
+type ObjectFilter struct {
+	Stack string
+	Kind  ObjectKind
+	Name  string // whole, as in refresh["eu"]
+	IDs   []int64
 }
 
 // InstanceFilter selects instances. Zero fields select all.

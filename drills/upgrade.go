@@ -147,16 +147,14 @@ func (s *stage) checkLong(ctx context.Context, want []byte) error {
 		return err
 	}
 	defer st.Close()
-	objects, err := st.Objects(ctx, "default")
+	objects, err := st.Objects(ctx, ax.ObjectFilter{Stack: "default", Kind: ax.KindTask, Name: "long"})
 	if err != nil {
 		return err
 	}
-	var task int64
-	for _, o := range objects {
-		if o.Name == "long" {
-			task = o.ID
-		}
+	if len(objects) != 1 {
+		return fmt.Errorf("%d tasks are called long", len(objects))
 	}
+	task := objects[0].ID
 	deadline := time.Now().Add(2 * upgradeRuns)
 	for {
 		rows, err := st.Instances(ctx, ax.InstanceFilter{TaskID: task, Limit: 1})

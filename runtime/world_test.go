@@ -226,7 +226,7 @@ func (w *world) endBacklog(o ax.Object, tt *ax.Timetable, now int64) {
 
 func (w *world) objects() []ax.Object {
 	w.t.Helper()
-	os, err := w.store.Objects(context.Background(), "s")
+	os, err := w.store.Objects(context.Background(), ax.ObjectFilter{Stack: "s"})
 	if err != nil {
 		w.t.Fatal(err)
 	}

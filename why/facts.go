@@ -149,7 +149,16 @@ func (f *Facts) gatherBusy(ctx context.Context, q ax.Queries) error {
 	if err != nil {
 		return err
 	}
-	objects, err := q.Objects(ctx, "")
+	var at ax.ObjectFilter // what is at work; the pools of all others say nothing
+	for _, in := range work {
+		if !slices.Contains(at.IDs, in.TaskID) {
+			at.IDs = append(at.IDs, in.TaskID)
+		}
+	}
+	if len(at.IDs) == 0 {
+		return nil
+	}
+	objects, err := q.Objects(ctx, at)
 	if err != nil {
 		return err
 	}

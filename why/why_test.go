@@ -503,11 +503,11 @@ func (d *deaf) Counts(ctx context.Context) (map[ax.Status]int64, error) {
 	return d.Store.Counts(ctx)
 }
 
-func (d *deaf) Objects(ctx context.Context, stack string) ([]ax.Object, error) {
+func (d *deaf) Objects(ctx context.Context, f ax.ObjectFilter) ([]ax.Object, error) {
 	if err := d.ask(); err != nil {
 		return nil, err
 	}
-	return d.Store.Objects(ctx, stack)
+	return d.Store.Objects(ctx, f)
 }
 
 func (d *deaf) Instances(ctx context.Context, f ax.InstanceFilter) ([]ax.InstanceRow, error) {

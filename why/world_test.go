@@ -136,7 +136,7 @@ func (w *world) apply(spec *ax.TaskSpec) {
 
 func (w *world) object() ax.Object {
 	w.t.Helper()
-	objects, err := w.store.Objects(w.t.Context(), "s")
+	objects, err := w.store.Objects(w.t.Context(), ax.ObjectFilter{Stack: "s"})
 	w.check(err)
 	return objects[0]
 }

@@ -19,7 +19,7 @@ func (s *Store) ReadStack(_ context.Context, name string) (ax.StackState, error)
 	if k, ok := s.stacks[name]; ok {
 		st.Serial, st.Origin = k.serial, k.last.Origin
 	}
-	st.Objects = s.objectsOf(name)
+	st.Objects = s.objectsOf(ax.ObjectFilter{Stack: name})
 	open := s.byKey(func(in *instance) bool {
 		return !in.Status.Final() && s.objects[in.TaskID].Stack == name
 	})
@@ -37,11 +37,12 @@ func (s *Store) ReadStack(_ context.Context, name string) (ax.StackState, error)
 	return st, nil
 }
 
-// objectsOf returns the objects of a stack, "" all, by stack, kind and name.
-func (s *Store) objectsOf(stack string) []ax.Object {
+// objectsOf returns objects by stack, kind and name.
+func (s *Store) objectsOf(f ax.ObjectFilter) []ax.Object {
 	var objects []ax.Object
 	for _, o := range s.objects {
-		if stack == "" || o.Stack == stack {
+		if (f.Stack == "" || o.Stack == f.Stack) && (f.Kind == "" || o.Kind == f.Kind) && (f.Name == "" || o.Name == f.Name) &&
+			(len(f.IDs) == 0 || slices.Contains(f.IDs, o.ID)) {
 			objects = append(objects, o.snapshot())
 		}
 	}

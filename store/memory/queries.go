@@ -22,10 +22,10 @@ func (s *Store) Info(context.Context) (ax.StoreInfo, error) {
 }
 
 // Objects implements ax.Queries.
-func (s *Store) Objects(_ context.Context, stack string) ([]ax.Object, error) {
+func (s *Store) Objects(_ context.Context, f ax.ObjectFilter) ([]ax.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.objectsOf(stack), nil
+	return s.objectsOf(f), nil
 }
 
 // Versions implements ax.Queries.

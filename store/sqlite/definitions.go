@@ -26,7 +26,7 @@ func (s *Store) ReadStack(ctx context.Context, name string) (ax.StackState, erro
 		if err != nil {
 			return err
 		}
-		if st.Objects, err = readObjects(ctx, c, name); err != nil {
+		if st.Objects, err = readObjects(ctx, c, ax.ObjectFilter{Stack: name}); err != nil {
 			return err
 		}
 		st.InFlight, err = readInFlight(ctx, c, id)
@@ -66,12 +66,30 @@ func scanHold(r *row) ax.Hold {
 	return ax.Hold{Kind: ax.HoldKind(r.text()), Who: r.text(), SinceMs: r.int64(), UntilMs: r.int64(), Reason: r.text()}
 }
 
-func readObjects(ctx context.Context, c *conn, stack string) ([]ax.Object, error) {
+// readObjects names no column that the filter leaves open, so that what is asked
+// for is found by its key.
+func readObjects(ctx context.Context, c *conn, f ax.ObjectFilter) ([]ax.Object, error) {
+	where := ` WHERE TRUE`
+	var args []any
+	for _, by := range []struct{ column, value string }{{"s.name", f.Stack}, {"o.kind", string(f.Kind)}, {"o.name", f.Name}} {
+		if by.value != "" {
+			where += ` AND ` + by.column + ` = ?`
+			args = append(args, by.value)
+		}
+	}
+	if len(f.IDs) > 0 {
+		ids, err := json.Marshal(f.IDs)
+		if err != nil {
+			return nil, err
+		}
+		where += ` AND o.id IN (SELECT value FROM json_each(?))`
+		args = append(args, string(ids))
+	}
 	var objects []ax.Object
 	err := c.query(ctx, func(r *row) error {
 		objects = append(objects, scanObject(r))
 		return nil
-	}, selectObjects+` WHERE ?1 IS NULL OR s.name = ?1 ORDER BY s.name, o.kind, o.name`, text(stack))
+	}, selectObjects+where+` ORDER BY s.name, o.kind, o.name`, args...)
 	return objects, err
 }
 

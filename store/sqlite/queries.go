@@ -24,9 +24,9 @@ func (s *Store) Info(ctx context.Context) (ax.StoreInfo, error) {
 }
 
 // Objects implements ax.Queries.
-func (s *Store) Objects(ctx context.Context, stack string) (objects []ax.Object, err error) {
+func (s *Store) Objects(ctx context.Context, f ax.ObjectFilter) (objects []ax.Object, err error) {
 	err = s.read(ctx, func(c *conn) (err error) {
-		objects, err = readObjects(ctx, c, stack)
+		objects, err = readObjects(ctx, c, f)
 		return err
 	})
 	return objects, err

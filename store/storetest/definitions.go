@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 
 	"github.com/axctl/ax"
 )
@@ -197,13 +198,52 @@ func testStacks(f *fixture) {
 	cs.Changes[0].Name = "a"
 	_, err = f.Apply(f.ctx, cs)
 	f.fails(err, ax.ErrStale)
-	objects, err := f.Objects(f.ctx, "")
-	f.ok(err)
-	equal(f, "objects", len(objects), 2)
-	mine, err := f.Objects(f.ctx, "other")
+	mine, err := f.Objects(f.ctx, ax.ObjectFilter{Stack: "other"})
 	f.ok(err)
 	equal(f, "objects of the other stack", len(mine), 1)
 	equal(f, "stack", mine[0].Stack, "other")
+}
+
+// testObjects asks for objects by all that a filter has; what is deleted is found
+// as what is not.
+func testObjects(f *fixture) {
+	a, b, each := f.task("a", nil), f.task("b", nil), f.task(`each["x"]`, nil)
+	cs := f.changeSet("other", f.create("a", spec()))
+	_, err := f.Apply(f.ctx, cs)
+	f.ok(err)
+	others, err := f.Objects(f.ctx, ax.ObjectFilter{Stack: "other"})
+	f.ok(err)
+	other := others[0]
+	_, err = f.Apply(f.ctx, f.changeSet("main", f.remove(f.object("b"))))
+	f.ok(err)
+	all := []int64{a.ID, b.ID, each.ID, other.ID}
+	for _, tt := range []struct {
+		by   ax.ObjectFilter
+		want []int64
+	}{
+		{ax.ObjectFilter{}, all},
+		{ax.ObjectFilter{Kind: ax.KindTask}, all},
+		{ax.ObjectFilter{Kind: ax.KindPlugin}, nil},
+		{ax.ObjectFilter{Kind: ax.KindTask, Name: "a"}, []int64{a.ID, other.ID}},
+		{ax.ObjectFilter{Kind: ax.KindTask, Name: "b"}, []int64{b.ID}},
+		{ax.ObjectFilter{Kind: ax.KindTask, Name: `each["x"]`}, []int64{each.ID}},
+		{ax.ObjectFilter{Kind: ax.KindPlugin, Name: "a"}, nil},
+		{ax.ObjectFilter{Name: "A"}, nil},
+		{ax.ObjectFilter{Stack: "main", Name: "a"}, []int64{a.ID}},
+		{ax.ObjectFilter{IDs: []int64{other.ID, b.ID, 99}}, []int64{b.ID, other.ID}},
+		{ax.ObjectFilter{Stack: "main", IDs: []int64{other.ID, b.ID}}, []int64{b.ID}},
+	} {
+		found, err := f.Objects(f.ctx, tt.by)
+		f.ok(err)
+		var ids []int64
+		for _, o := range found {
+			ids = append(ids, o.ID)
+			if len(o.Definition) == 0 || o.Deleted != (o.ID == b.ID) {
+				f.Errorf("%+v: %+v", tt.by, o)
+			}
+		}
+		equal(f, fmt.Sprintf("objects by %+v", tt.by), fmt.Sprint(ids), fmt.Sprint(tt.want))
+	}
 }
 
 func testTimetable(f *fixture) {

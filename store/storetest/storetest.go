@@ -51,6 +51,7 @@ func Run(t *testing.T, open Open) {
 		{"apply is found by its id", testApplyAgain},
 		{"a plugin has versions and no hot row", testApplyPlugin},
 		{"versions of a task, deleted and revived", testVersions},
+		{"objects by address and id", testObjects},
 		{"apply leaves other stacks alone", testStacks},
 		{"apply against time and claims", testTimetable},
 		{"apply accounts for passed slots", testSettled},

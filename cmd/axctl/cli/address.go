@@ -69,7 +69,7 @@ func tasks(ctx context.Context, q ax.Queries, deleted bool) ([]task, error) {
 
 // objects is tasks, with what is none too.
 func objects(ctx context.Context, q ax.Queries, deleted bool) ([]task, error) {
-	all, err := q.Objects(ctx, "")
+	all, err := q.Objects(ctx, ax.ObjectFilter{})
 	if err != nil {
 		return nil, err
 	}
@@ -133,10 +133,10 @@ func shellWord(word string) string {
 	return word
 }
 
-// unread returns all objects, deleted ones too, with no definition read: to parse
+// unread returns objects, deleted ones too, with no definition read: to parse
 // ten thousand to find one takes most of a second.
-func unread(ctx context.Context, q ax.Queries) ([]task, error) {
-	stored, err := q.Objects(ctx, "")
+func unread(ctx context.Context, q ax.Queries, f ax.ObjectFilter) ([]task, error) {
+	stored, err := q.Objects(ctx, f)
 	all := make([]task, len(stored))
 	for i, o := range stored {
 		all[i].Object = o
@@ -146,15 +146,36 @@ func unread(ctx context.Context, q ax.Queries) ([]task, error) {
 
 // resolve opens nothing: it finds one task in the store by its address.
 func resolve(ctx context.Context, q ax.Queries, address string, deleted bool) (task, error) {
-	all, err := unread(ctx, q)
+	return lookUp(ctx, q, address, func(in []task) (task, error) { return resolveAmong(in, address, deleted) })
+}
+
+// lookUp lets pick choose among the objects that have an address. Where that
+// fails it may choose among all, whose names are told to people.
+func lookUp(ctx context.Context, q ax.Queries, address string, pick func([]task) (task, error)) (task, error) {
+	in, err := unread(ctx, q, addressed(address))
 	if err != nil {
 		return task{}, err
 	}
-	t, err := resolveAmong(all, address, deleted)
+	t, err := pick(in)
 	if err != nil {
-		return task{}, err
+		if in, err = unread(ctx, q, ax.ObjectFilter{}); err != nil {
+			return task{}, err
+		}
+		if t, err = pick(in); err != nil {
+			return task{}, err
+		}
 	}
 	return newTask(t.Object), nil
+}
+
+// addressed selects what has an address, with the quotes of a for_each key back
+// in their place.
+func addressed(address string) ax.ObjectFilter {
+	kind, name, _ := strings.Cut(plainAddress(address), ".")
+	if base, key, ok := strings.Cut(name, "["); ok && strings.HasSuffix(key, "]") {
+		name = base + `["` + strings.TrimSuffix(key, "]") + `"]`
+	}
+	return ax.ObjectFilter{Kind: ax.ObjectKind(kind), Name: name}
 }
 
 // resolveAmong is resolve among objects that need not be read.
@@ -211,12 +232,12 @@ func (c *call) completeAddress(cmd *cobra.Command, args []string, _ string) ([]s
 		return nil, noFiles
 	}
 	defer s.Close()
-	all, err := tasks(cmd.Context(), s, false)
+	all, err := unread(cmd.Context(), s, ax.ObjectFilter{Kind: ax.KindTask})
 	if err != nil {
 		return nil, noFiles
 	}
 	var names []string
-	for _, t := range all {
+	for _, t := range live(all) {
 		names = append(names, t.Address())
 	}
 	return names, noFiles
@@ -224,18 +245,20 @@ func (c *call) completeAddress(cmd *cobra.Command, args []string, _ string) ([]s
 
 // zones maps the tasks of instances to the zones their instants are shown in.
 func zones(ctx context.Context, q ax.Queries, rows []ax.InstanceRow) (map[int64]*time.Location, error) {
-	all, err := unread(ctx, q)
-	if err != nil {
-		return nil, err
-	}
 	out := map[int64]*time.Location{}
-	for _, r := range rows {
-		out[r.TaskID] = nil
+	if len(rows) == 0 {
+		return out, nil
 	}
-	for _, t := range all {
-		if _, shown := out[t.ID]; shown {
-			out[t.ID] = newTask(t.Object).Zone
+	var f ax.ObjectFilter
+	for _, r := range rows {
+		if _, met := out[r.TaskID]; !met {
+			out[r.TaskID] = nil
+			f.IDs = append(f.IDs, r.TaskID)
 		}
 	}
-	return out, nil
+	all, err := q.Objects(ctx, f)
+	for _, o := range all {
+		out[o.ID] = newTask(o).Zone
+	}
+	return out, err
 }

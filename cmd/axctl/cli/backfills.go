@@ -50,20 +50,19 @@ func (c *call) backfills(ctx context.Context, address string, limit int) (backfi
 		return r, err
 	}
 	defer s.Close()
-	all, err := tasks(ctx, s, true)
-	if err != nil {
-		return r, err
-	}
-	for _, t := range all {
-		r.tasks[t.ID] = t
-	}
 	f := ax.BackfillFilter{Limit: limit + 1}
+	var of []task
 	if address != "" {
-		t, err := find(all, address)
+		t, err := resolve(ctx, s, address, true)
 		if err != nil {
 			return r, err
 		}
-		f.TaskID = t.ID
+		f.TaskID, of = t.ID, []task{t}
+	} else if of, err = tasks(ctx, s, true); err != nil {
+		return r, err
+	}
+	for _, t := range of {
+		r.tasks[t.ID] = t
 	}
 	if r.all, err = s.Backfills(ctx, f); err != nil {
 		return r, err
@@ -180,7 +179,7 @@ func (c *call) moveBackfill(ctx context.Context, id int64, to ax.BackfillState) 
 		return r, err
 	}
 	defer s.Close()
-	all, err := tasks(ctx, s, true) // before the move: what fails here has changed nothing
+	all, err := unread(ctx, s, ax.ObjectFilter{Kind: ax.KindTask}) // before the move: what fails here has changed nothing
 	if err != nil {
 		return r, err
 	}
@@ -201,7 +200,7 @@ func (c *call) moveBackfill(ctx context.Context, id int64, to ax.BackfillState) 
 	}
 	for _, t := range all {
 		if t.ID == r.backfill.TaskID {
-			r.task = t
+			r.task = newTask(t.Object)
 		}
 	}
 	return r, nil

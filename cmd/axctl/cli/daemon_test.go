@@ -125,7 +125,7 @@ func TestDoctorTellsTasksAhead(t *testing.T) {
 	w.run(0, "apply", "-auto-approve")
 	right := w.now
 	w.now = w.now.Add(4 * time.Hour)
-	objects, err := w.store.Objects(t.Context(), "")
+	objects, err := w.store.Objects(t.Context(), ax.ObjectFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}

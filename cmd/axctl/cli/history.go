@@ -39,15 +39,10 @@ func (c *call) history(ctx context.Context, address string) (historyResult, erro
 		return historyResult{}, err
 	}
 	defer s.Close()
-	all, err := unread(ctx, s)
+	t, err := lookUp(ctx, s, address, func(in []task) (task, error) { return find(in, address) })
 	if err != nil {
 		return historyResult{}, err
 	}
-	found, err := find(all, address)
-	if err != nil {
-		return historyResult{}, err
-	}
-	t := newTask(found.Object)
 	versions, err := s.Versions(ctx, t.ID)
 	return historyResult{task: t, versions: versions}, err
 }

@@ -204,14 +204,13 @@ func (c *call) nextOfStore(ctx context.Context, a nextArgs) (nextResult, error) 
 		return r, err
 	}
 	defer s.Close()
-	all, err := tasks(ctx, s, true)
-	if err != nil {
-		return r, err
-	}
+	var all []task
 	if a.address == "" {
-		all = live(all)
+		if all, err = tasks(ctx, s, false); err != nil {
+			return r, err
+		}
 	} else {
-		t, err := findLive(all, a.address)
+		t, err := resolve(ctx, s, a.address, false)
 		if err != nil {
 			return r, err
 		}

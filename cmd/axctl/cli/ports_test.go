@@ -91,14 +91,52 @@ func TestApplyThatNobodyKnowsOf(t *testing.T) {
 // broken is a store in which one definition cannot be read.
 type broken struct{ cli.Store }
 
-func (b broken) Objects(ctx context.Context, stack string) ([]ax.Object, error) {
-	objects, err := b.Store.Objects(ctx, stack)
+func (b broken) Objects(ctx context.Context, f ax.ObjectFilter) ([]ax.Object, error) {
+	objects, err := b.Store.Objects(ctx, f)
 	for i := range objects {
 		if objects[i].Name == "bad" {
 			objects[i].Definition = json.RawMessage(`{"timeout": "soon"}`)
 		}
 	}
 	return objects, err
+}
+
+// sparing is a store that refuses to be read whole.
+type sparing struct{ cli.Store }
+
+func (s sparing) Objects(ctx context.Context, f ax.ObjectFilter) ([]ax.Object, error) {
+	if f.Name == "" && len(f.IDs) == 0 {
+		return nil, errors.New("all objects are read")
+	}
+	return s.Store.Objects(ctx, f)
+}
+
+// What is asked of one address reads that object; only where there is none such
+// all names are read, to tell the nearest.
+func TestOneAddressReadsOneObject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hello("0 * * * *", "a")
+	w.run(0, "apply", "-auto-approve")
+	w.wrap = func(s cli.Store) cli.Store { return sparing{s} }
+	for _, args := range [][]string{
+		{"trigger", "task.a"},
+		{"instances", "task.a"},
+		{"instances"},
+		{"instance", "1"},
+		{"why", "task.a"},
+		{"why", "1"},
+		{"history", "task.a"},
+		{"next", "task.a"},
+		{"backfills", "task.a"},
+		{"pause", "task.a", "-reason", "r"},
+		{"resume", "task.a"},
+	} {
+		w.run(0, args...)
+	}
+	w.wants(w.run(1, "why", "task.aa"), "All objects are read")
+	w.wrap = func(s cli.Store) cli.Store { return s }
+	w.wants(w.run(1, "why", "task.aa"), "Did you mean task.a?")
 }
 
 // A store that cannot be opened ends every command with the right code and with

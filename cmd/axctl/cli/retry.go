@@ -88,13 +88,11 @@ func notEnded(l ax.Life, remedy string) error {
 
 // taskOf returns the task of an instance, deleted or not.
 func taskOf(ctx context.Context, q ax.Queries, l ax.Life) (task, error) {
-	objects, err := q.Objects(ctx, l.Stack)
-	for _, o := range objects {
-		if o.ID == l.TaskID {
-			return newTask(o), nil
-		}
-	}
-	if err == nil {
+	objects, err := q.Objects(ctx, ax.ObjectFilter{IDs: []int64{l.TaskID}})
+	switch {
+	case len(objects) == 1:
+		return newTask(objects[0]), nil
+	case err == nil:
 		err = fmt.Errorf("task of instance %d: %w", l.ID, ax.ErrNotFound)
 	}
 	return task{}, err
