@@ -35,12 +35,14 @@ func (s *Store) ReadStack(ctx context.Context, name string) (ax.StackState, erro
 	return st, err
 }
 
+// The key of an object begins with its stack, which few are asked for: CROSS JOIN
+// makes SQLite go from stack to stack, and not through all objects.
 const selectObjects = `
 	SELECT o.id, o.kind, s.name, o.name, o.version, o.deleted_ms, o.hash, d.body, r.who, r.at_ms,
 		t.enabled, t.next_fire_time, t.last_slot, o.fingerprint, t.active, t.waiting, t.lock_version, o.checked_from, t.failure_streak,
 		t.hold, h.who, h.since_ms, h.until_ms, h.reason
-	FROM object o
-	JOIN stack s ON s.id = o.stack_id
+	FROM stack s
+	CROSS JOIN object o ON o.stack_id = s.id
 	JOIN definition d ON d.object_id = o.id AND d.version = o.defined
 	JOIN definition l ON l.object_id = o.id AND l.version = o.version
 	JOIN revision r ON r.id = l.revision_id
