@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/logs"
 	"github.com/axctl/ax/store"
 	"github.com/axctl/ax/store/check"
 	_ "modernc.org/sqlite" // the drill asks with plain SQL, as an operator would
@@ -114,6 +116,7 @@ func (s *stage) auditLedger(ctx context.Context, st store.Store, rep *report) er
 	counts := map[ax.Status]int{}
 	retried := 0
 	succeeded := map[string]bool{}
+	var ids []int64 // of successes
 	f := ax.InstanceFilter{Limit: 1000}
 	for {
 		rows, err := st.Instances(ctx, f)
@@ -128,6 +131,7 @@ func (s *stage) auditLedger(ctx context.Context, st store.Store, rep *report) er
 			batch := ax.BatchNo(info.Incarnation, r.ID, r.Attempt)
 			if r.Status == ax.StatusSuccess {
 				succeeded[batch] = true
+				ids = append(ids, r.ID)
 			}
 			if r.Status == ax.StatusSuccess && (len(ran.starts[batch]) != 1 || len(ran.ends[batch]) != 1) {
 				return fmt.Errorf("instance %d is a success, and batch %s was started %d times and ended %d times",
@@ -144,9 +148,42 @@ func (s *stage) auditLedger(ctx context.Context, st store.Store, rep *report) er
 			return fmt.Errorf("batch %s was finished, and is not recorded as a success", batch)
 		}
 	}
-	rep.note = fmt.Sprintf("; %d attempts in the ledger, none twice, %d of them over an end of axd; %d success, %d failed, %d skipped (overlap), %d pending, %d went to another attempt",
-		len(ran.starts), ran.over(s.faults), counts[ax.StatusSuccess], counts[ax.StatusFailed], counts[ax.StatusSkipped], counts[ax.StatusPending], retried)
+	whole := ""
+	if s.finished {
+		n, err := s.auditOutput(ids)
+		if err != nil {
+			return err
+		}
+		whole = fmt.Sprintf(", all %d logs looked at are whole", n)
+	}
+	rep.note = fmt.Sprintf("; %d attempts in the ledger, none twice, %d of them over an end of axd; %d success, %d failed, %d skipped (overlap), %d pending, %d went to another attempt%s",
+		len(ran.starts), ran.over(s.faults), counts[ax.StatusSuccess], counts[ax.StatusFailed], counts[ax.StatusSkipped], counts[ax.StatusPending], retried, whole)
 	return nil
+}
+
+// someLogs is how many logs are looked at.
+const someLogs = 500
+
+// auditOutput looks whether the log has what successes printed, once: their lines
+// in the ledger. It looks at some of them, from all of the time.
+func (s *stage) auditOutput(ids []int64) (n int, err error) {
+	reader := logs.NewReader(s.inHome("ax.data"))
+	every := max(1, len(ids)/someLogs)
+	for i := 0; i < len(ids); i += every {
+		n++
+		var text strings.Builder
+		err := reader.Read(logs.Query{Instance: ids[i]}, func(c logs.Chunk) error {
+			text.Write(c.Data)
+			return nil
+		})
+		if err != nil {
+			return n, err
+		}
+		if starts, ends := strings.Count(text.String(), " start "), strings.Count(text.String(), " end "); starts != 1 || ends != 1 {
+			return n, fmt.Errorf("instance %d is a success, and its log has its first line %d times and its last %d times:\n%s", ids[i], starts, ends, text.String())
+		}
+	}
+	return n, nil
 }
 
 // recovery returns the longest time from the start of an axd to its first

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// slackMs widens an age, since chunks carry the instant of their arrival.
+const slackMs = 60_000
+
 // Prune removes the segments whose records are all older than beforeMs, and
 // says how many bytes that were. The newest segment always stays. It removes
 // what bears exactly a name of ours in a folder of a day, and follows no link.

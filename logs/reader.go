@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -23,13 +25,7 @@ func NewReader(dir string) *Reader { return &Reader{root: filepath.Join(dir, "lo
 type Query struct {
 	Instance int64
 	Attempt  int // 0: all attempts
-	// FromMs and ToMs bound the time it ran in; ToMs 0 is open. They only save
-	// work: a segment is opened when its time may overlap.
-	FromMs, ToMs int64
 }
-
-// slackMs widens a query, since chunks carry the instant of their arrival.
-const slackMs = 60_000
 
 // pollInterval is how often Follow looks for new output.
 const pollInterval = 100 * time.Millisecond
@@ -41,31 +37,52 @@ func (r *Reader) Read(q Query, visit func(Chunk) error) error {
 	return err
 }
 
-// Last returns the highest number (Chunk.Seq) among the chunks of one attempt,
-// 0 when there is none. It looks at the newest segments first and stops where it
-// finds one.
-func (r *Reader) Last(instance int64, attempt int) (seq uint64, err error) {
+// Attempt names an attempt.
+type Attempt struct {
+	Instance int64
+	Number   int
+}
+
+// Last returns the highest number (Chunk.Seq) among the chunks of each attempt
+// that has any. An attempt's chunks are in the log in their order, so the newest
+// segment that has one tells; each segment is looked at once for all attempts.
+func (r *Reader) Last(of []Attempt) (map[Attempt]uint64, error) {
 	segs, err := segments(r.root)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	for i := len(segs) - 1; i >= 0 && seq == 0; i-- {
-		_, err := segs[i].read(Query{Instance: instance, Attempt: attempt}, 0, func(c Chunk) error {
-			seq = max(seq, c.Seq)
+	last := map[Attempt]uint64{}
+	for _, s := range slices.Backward(segs) {
+		of = slices.DeleteFunc(slices.Clone(of), func(a Attempt) bool { return last[a] != 0 })
+		if len(of) == 0 {
+			break
+		}
+		ids := make([]int64, len(of))
+		for i, a := range of {
+			ids[i] = a.Instance
+		}
+		slices.Sort(ids)
+		found := map[Attempt]uint64{}
+		_, err := s.read(ids, 0, func(c Chunk) error {
+			a := Attempt{c.Instance, c.Attempt}
+			found[a] = max(found[a], c.Seq)
 			return nil
 		})
 		if err != nil {
-			return 0, err
+			return nil, err
+		}
+		for _, a := range of {
+			last[a] = found[a]
 		}
 	}
-	return seq, nil
+	maps.DeleteFunc(last, func(_ Attempt, seq uint64) bool { return seq == 0 })
+	return last, nil
 }
 
 // Follow is Read that goes on: it calls visit for what there is, then for what
 // comes, until ended (asked before each look) has returned true and all that
 // was there then is read, or ctx ends (it returns ctx's error then).
 func (r *Reader) Follow(ctx context.Context, q Query, ended func() (bool, error), visit func(Chunk) error) error {
-	q.ToMs = 0
 	var at position
 	for {
 		last, err := ended()
@@ -99,27 +116,32 @@ func (r *Reader) read(q Query, at position, visit func(Chunk) error) (position, 
 	if err != nil {
 		return at, err
 	}
-	for i, s := range segs {
-		begun := s.startMs <= q.ToMs+slackMs || q.ToMs == 0
-		over := i+1 < len(segs) && segs[i+1].startMs < q.FromMs-slackMs
-		if s.seq < at.seq || !begun || over {
+	for _, s := range segs {
+		if s.seq < at.seq {
 			continue
 		}
 		if s.seq > at.seq {
 			at = position{seq: s.seq}
 		}
-		if at.offset, err = s.read(q, at.offset, visit); err != nil {
+		at.offset, err = s.read([]int64{q.Instance}, at.offset, func(c Chunk) error {
+			if q.Attempt != 0 && c.Attempt != q.Attempt {
+				return nil
+			}
+			return visit(c)
+		})
+		if err != nil {
 			return at, err
 		}
 	}
 	return at, nil
 }
 
-// read reads one segment from an offset and returns where it stopped.
-func (s segment) read(q Query, from int64, visit func(Chunk) error) (int64, error) {
+// read reads what one segment has of some instances, sorted, from an offset on,
+// and returns where it stopped.
+func (s segment) read(ids []int64, from int64, visit func(Chunk) error) (int64, error) {
 	to := int64(-1)
-	switch e, ok, err := find(s.indexPath(), q.Instance); {
-	case err == nil && !ok:
+	switch e, err := find(s.indexPath(), ids); {
+	case err == nil && e == extent{}:
 		return from, nil
 	case err == nil:
 		from, to = max(from, e.from), e.to
@@ -147,7 +169,7 @@ func (s segment) read(q Query, from int64, visit func(Chunk) error) (int64, erro
 			return from, fmt.Errorf("read log segment: %w", err)
 		}
 		from += n
-		if c.Instance == q.Instance && (q.Attempt == 0 || c.Attempt == q.Attempt) {
+		if _, ok := slices.BinarySearch(ids, c.Instance); ok {
 			if err := visit(c); err != nil {
 				return from, err
 			}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -92,7 +93,7 @@ func (ix index) write(path string) error {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	b := make([]byte, 0, 24*len(ids))
+	b := make([]byte, 0, entryBytes*len(ids))
 	for _, id := range ids {
 		b = binary.BigEndian.AppendUint64(b, uint64(id))
 		b = binary.BigEndian.AppendUint64(b, uint64(ix[id].from))
@@ -108,32 +109,53 @@ func (ix index) write(path string) error {
 	return nil
 }
 
-// find looks an instance up in a stored index by binary search.
-func find(path string, instance int64) (e extent, ok bool, err error) {
+// entryBytes is the size of one instance in a stored index.
+const entryBytes = 24
+
+// find returns the extent in which all records of the instances lie, by a stored
+// index; an empty one when there are none. It reads a few entries for each.
+func find(path string, ids []int64) (all extent, err error) {
 	f, err := openRegular(path)
 	if err != nil {
-		return extent{}, false, err
+		return extent{}, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(f)
+	info, err := f.Stat()
 	if err != nil {
-		return extent{}, false, err
+		return extent{}, err
 	}
-	at := func(i, field int) int64 { return int64(binary.BigEndian.Uint64(b[24*i+8*field:])) }
-	n := len(b) / 24
-	lo, hi := 0, n
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if at(mid, 0) < instance {
-			lo = mid + 1
-		} else {
-			hi = mid
+	var b [entryBytes]byte
+	read := func(i int) (id int64, e extent) {
+		if _, rerr := f.ReadAt(b[:], int64(i)*entryBytes); rerr != nil {
+			err = rerr
+		}
+		at := func(field int) int64 { return int64(binary.BigEndian.Uint64(b[8*field:])) }
+		return at(0), extent{at(1), at(2)}
+	}
+	n := int(info.Size() / entryBytes)
+	if n == 0 {
+		return extent{}, nil
+	}
+	least, _ := read(0)
+	most, _ := read(n - 1)
+	for _, id := range ids {
+		if id < least || id > most {
+			continue
+		}
+		i := sort.Search(n, func(i int) bool { at, _ := read(i); return at >= id })
+		if i == n {
+			continue
+		}
+		at, e := read(i)
+		switch {
+		case at != id:
+		case all == extent{}:
+			all = e
+		default:
+			all = extent{min(all.from, e.from), max(all.to, e.to)}
 		}
 	}
-	if lo == n || at(lo, 0) != instance {
-		return extent{}, false, nil
-	}
-	return extent{at(lo, 1), at(lo, 2)}, true, nil
+	return all, err
 }
 
 // scanIndex builds the index of a segment that has none.

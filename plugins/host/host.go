@@ -50,9 +50,10 @@ type Config struct {
 	// it away. It may block: then executors wait with more output, and reports
 	// go on. A report may overtake the output that came before it.
 	Output func([]OutputChunk)
-	// Logged returns the last number (OutputChunk.Seq) of an attempt's output that
-	// is in the log of an earlier host, 0 when none is; nil says 0.
-	Logged     func(instance int64, attempt int) uint64
+	// Logged returns the last number (OutputChunk.Seq) of each attempt's output that
+	// is in the log of an earlier host, where any is; nil says that none is. It is
+	// asked for many attempts at once, and before the output of others moves on.
+	Logged     func([]OutputOf) map[OutputOf]uint64
 	Log        *slog.Logger
 	Now        func() time.Time
 	Registerer prometheus.Registerer // nil: no metrics
@@ -73,6 +74,12 @@ type OutputChunk struct {
 	AtMs     int64
 	Data     []byte
 	Seq      uint64 // counts the attempt's chunks from 1; 0: not known
+}
+
+// OutputOf names the attempt that output is of.
+type OutputOf struct {
+	Instance int64
+	Attempt  int
 }
 
 // Offer is a handler that a running executor has.

@@ -35,10 +35,14 @@ func (k *book) write(chunks []host.OutputChunk) {
 	}
 }
 
-func (k *book) logged(int64, int) uint64 {
+func (k *book) logged(of []host.OutputOf) map[host.OutputOf]uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.last
+	last := map[host.OutputOf]uint64{}
+	for _, o := range of {
+		last[o] = k.last
+	}
+	return last
 }
 
 func (k *book) has(text string) bool {

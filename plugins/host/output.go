@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"slices"
 
 	pb "github.com/axctl/ax/plugins/proto"
 )
@@ -41,6 +42,7 @@ func (h *Host) print(ctx context.Context) {
 				continue
 			}
 		}
+		h.recall(ps)
 		chunks := make([]OutputChunk, 0, len(ps))
 		for _, p := range ps {
 			if !p.link.news(p.chunk) {
@@ -69,6 +71,34 @@ func (h *Host) print(ctx context.Context) {
 // maxHave bounds what is remembered of one process's output.
 const maxHave = 10_000
 
+// recall asks the log once for what it has of all attempts that are sent again
+// and of which nothing is known. For each by itself it would be read over and
+// over: after a few starts of axd no process would get its output in.
+func (h *Host) recall(ps []printed) {
+	for _, p := range ps {
+		if len(p.link.have) >= maxHave {
+			clear(p.link.have) // the log is asked again
+		}
+	}
+	var of []OutputOf
+	for _, p := range ps {
+		if _, known := p.link.have[p.chunk.BatchNo]; !known && p.chunk.Again && p.chunk.Seq != 0 {
+			of = append(of, outputOf(p.chunk))
+		}
+	}
+	if len(of) == 0 || h.cfg.Logged == nil {
+		return
+	}
+	logged := h.cfg.Logged(slices.Compact(of))
+	for _, p := range ps {
+		if _, known := p.link.have[p.chunk.BatchNo]; !known && p.chunk.Again {
+			p.link.have[p.chunk.BatchNo] = logged[outputOf(p.chunk)]
+		}
+	}
+}
+
+func outputOf(c *pb.Chunk) OutputOf { return OutputOf{Instance: c.Instance, Attempt: int(c.Attempt)} }
+
 // news reports whether the log does not have the chunk yet. A process sends the
 // chunks of an attempt in their order, and again only what was sent to an
 // earlier host, or before it ended.
@@ -76,13 +106,7 @@ func (l *link) news(c *pb.Chunk) bool {
 	if c.Seq == 0 {
 		return true
 	}
-	have, known := l.have[c.BatchNo]
-	if !known && c.Again && l.x.host.cfg.Logged != nil {
-		have = l.x.host.cfg.Logged(c.Instance, int(c.Attempt))
-	}
-	if len(l.have) >= maxHave && !known {
-		clear(l.have) // the log is asked again
-	}
+	have := l.have[c.BatchNo]
 	l.have[c.BatchNo] = max(have, c.Seq)
 	return c.Seq > have
 }

@@ -80,7 +80,7 @@ func (c *call) logs(ctx context.Context, a logsArgs) error {
 	if err != nil {
 		return err
 	}
-	q := logs.Query{Instance: a.id, Attempt: a.attempt, FromMs: l.ClaimedMs, ToMs: l.StoppedMs}
+	q := logs.Query{Instance: a.id, Attempt: a.attempt}
 	var found int64 // bytes of the last attempt
 	pass := func(ch logs.Chunk) error {
 		if ch.Attempt == l.Attempt && ch.Stream != logs.Note {

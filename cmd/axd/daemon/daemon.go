@@ -277,13 +277,21 @@ func (d *Daemon) Addr() string {
 // Store returns the daemon's store, open until Close.
 func (d *Daemon) Store() store.Store { return d.store }
 
-// logged returns the last number of an attempt's output that is in the log.
-func (d *Daemon) logged(instance int64, attempt int) uint64 {
-	seq, err := logs.NewReader(d.cfg.DataDir).Last(instance, attempt)
-	if err != nil {
-		d.cfg.Log.Warn("the log cannot be read: output may be in it twice", "instance", instance, "error", err)
+// logged returns the last number of each attempt's output that is in the log.
+func (d *Daemon) logged(of []host.OutputOf) map[host.OutputOf]uint64 {
+	attempts := make([]logs.Attempt, len(of))
+	for i, o := range of {
+		attempts[i] = logs.Attempt{Instance: o.Instance, Number: o.Attempt}
 	}
-	return seq
+	last, err := logs.NewReader(d.cfg.DataDir).Last(attempts)
+	if err != nil {
+		d.cfg.Log.Warn("the log cannot be read: output of running attempts may be in it twice", "error", err)
+	}
+	out := make(map[host.OutputOf]uint64, len(last))
+	for a, seq := range last {
+		out[host.OutputOf{Instance: a.Instance, Attempt: a.Number}] = seq
+	}
+	return out
 }
 
 // Run works until drain ends, then claims nothing more, gives running attempts
