@@ -458,10 +458,14 @@ func (x *executors) die() {
 	words := x.socket
 	x.socket = nil
 	for _, w := range words {
+		if w.epoch != x.epoch {
+			continue
+		}
+		if len(w.jobs) == 0 {
+			w.do() // an acknowledgement counts: axd has said it
+		}
 		for _, j := range w.jobs {
-			if w.epoch == x.epoch {
-				x.giveUp(j.BatchNo)
-			}
+			x.giveUp(j.BatchNo)
 		}
 	}
 }
