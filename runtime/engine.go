@@ -247,9 +247,10 @@ func (e *Engine) watch(ctx context.Context) error {
 		changed, err := e.cfg.Watcher.Changed(ctx)
 		e.outage.note("look for changes", err)
 		if err != nil && !passing(err) && ctx.Err() == nil && !told {
-			told = true
 			e.cfg.Log.Error("changes of other processes are seen late, by the scans only", "error", err)
+			told = true
 		}
+		told = told && err != nil
 		if changed {
 			e.claimer.Wake()
 			e.filler.Wake()

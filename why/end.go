@@ -119,7 +119,7 @@ func (e *explainer) success(l ax.Life) Answer {
 	if l.Attempt > 1 {
 		ran += fmt.Sprintf(", in attempt %d", l.Attempt)
 	}
-	if late := l.ClaimedMs - l.DueMs; l.Kind == ax.InstanceSchedule && late > lateMs {
+	if late := l.ClaimedMs - l.DueMs; l.Kind == ax.InstanceSchedule && late > LateMs {
 		return Answer{
 			Code:   SucceededLate,
 			Text:   fmt.Sprintf("It fired, but was claimed %s late, at %s: %s; %s.", ax.Duration(late).Rough(), e.at(l.ClaimedMs), e.downAt(), ran),

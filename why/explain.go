@@ -12,9 +12,9 @@ import (
 	"github.com/axctl/ax/schedule"
 )
 
-// lateMs is how late a claim or a start may be before people are told. axd does
+// LateMs is how late a claim or a start may be before people are told. axd does
 // both within its tick; a minute is far beyond that.
-const lateMs = minuteMs
+const LateMs = minuteMs
 
 // Explain answers the question of f.
 func Explain(f Facts) Explanation {
@@ -144,7 +144,7 @@ func (e *explainer) work(in ax.InstanceRow, life string) {
 				in.ID, in.PausedBy, e.at(in.PausedMs), ax.Duration(e.NowMs-in.PausedMs).Rough()),
 			Remedy: fmt.Sprintf("axctl signal %d resume lets it go on; axctl cancel %d ends it", in.ID, in.ID),
 		})
-	case in.StartedMs == 0 && e.NowMs-in.HandedMs > lateMs:
+	case in.StartedMs == 0 && e.NowMs-in.HandedMs > LateMs:
 		e.no(question, life, Answer{
 			Code:   Handed,
 			Text:   fmt.Sprintf("Instance %d was handed to an executor on %s at %s, which has not begun.", in.ID, in.Host, e.at(in.HandedMs)),

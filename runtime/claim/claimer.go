@@ -66,10 +66,6 @@ const (
 	kindHold              // the end of a task's hold
 )
 
-// handoverWithin is the deadline of a row that is born dispatched, until its
-// attempt has begun.
-const handoverWithin = 30 * time.Second
-
 // Claimer claims due slots. Run's goroutine owns all fields but those that say
 // otherwise. It has more than 15 of them because it is one state machine.
 type Claimer struct {

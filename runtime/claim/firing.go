@@ -81,7 +81,7 @@ func (c *Claimer) reserve(f *ax.Firing, v *version, now int64) {
 		}
 		f.Starts[i].Place = &ax.Handover{
 			Attempt: 1, Host: c.cfg.Host, Boot: c.cfg.Boot, Executor: handler.Name,
-			AtMs: now, DeadlineMs: now + handoverWithin.Milliseconds(),
+			AtMs: now, DeadlineMs: now + ax.HandoverWithin.Milliseconds(),
 		}
 	}
 }

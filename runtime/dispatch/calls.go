@@ -287,7 +287,7 @@ func (d *Dispatcher) handover(ctx context.Context) {
 	for n, i := range batch {
 		hs[n] = ax.Handover{
 			Ref: i.Ref, Attempt: i.Attempt, Host: d.cfg.Host, Boot: d.cfg.Boot, Executor: i.handler(),
-			AtMs: now, DeadlineMs: now + handoverWithin.Milliseconds(),
+			AtMs: now, DeadlineMs: now + ax.HandoverWithin.Milliseconds(),
 		}
 	}
 	d.beside(callHandover, func() func() {

@@ -48,8 +48,7 @@ type Config struct {
 const (
 	flushEvery     = 250 * time.Millisecond // begun attempts are written this often
 	reconcileEvery = 10 * time.Second
-	suspectAgain   = time.Second // a dispatched row we do not know is looked at again
-	handoverWithin = 30 * time.Second
+	suspectAgain   = time.Second            // a dispatched row we do not know is looked at again
 	offerEvery     = 100 * time.Millisecond // an awaited executor is looked for this often
 	overdueGrace   = 10 * time.Second       // beyond deadline and kill_after
 )

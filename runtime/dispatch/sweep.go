@@ -49,7 +49,7 @@ func (d *Dispatcher) swept(number int, rows []ax.Waiting) {
 		d.touch(id)
 	}
 	for _, a := range d.running {
-		if a.startedMs == 0 && !a.reported && !a.quiet && now-a.handedMs > handoverWithin.Milliseconds() {
+		if a.startedMs == 0 && !a.reported && !a.quiet && now-a.handedMs > ax.HandoverWithin.Milliseconds() {
 			a.quiet = true
 			d.cfg.Log.Warn("an attempt was handed over long ago and has not begun",
 				"task", a.job.Task, "instance", a.ref.ID, "batch_no", a.job.BatchNo)

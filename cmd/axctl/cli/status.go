@@ -9,11 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/axctl/ax"
+	"github.com/axctl/ax/why"
 )
-
-// overdueMs is how late a slot may be claimed before people are told. axd
-// claims within its tick; a minute is far beyond that.
-const overdueMs = 60_000
 
 func statusCommand(c *call) *cobra.Command {
 	return &cobra.Command{
@@ -89,7 +86,7 @@ func (c *call) status(ctx context.Context) (statusResult, error) {
 func overdue(all []task, nowMs int64) []task {
 	var late []task
 	for _, t := range all {
-		if t.Row.Enabled && t.Row.Hold == nil && t.Row.NextMs != 0 && t.Row.NextMs < nowMs-overdueMs {
+		if t.Row.Enabled && t.Row.Hold == nil && t.Row.NextMs != 0 && t.Row.NextMs < nowMs-why.LateMs {
 			late = append(late, t)
 		}
 	}
