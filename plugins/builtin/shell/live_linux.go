@@ -98,8 +98,12 @@ func (p *pauser) end() {
 }
 
 // thaw is called after end, and lets what is left do as it was told by signals.
+// Nothing is written for one that was not paused: the kernel has one lock for all
+// groups of the machine.
 func (p *pauser) thaw() {
-	if p.cgroup != nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cgroup != nil && p.paused {
 		_ = p.cgroup.Freeze(false)
 	}
 }
