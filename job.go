@@ -5,7 +5,12 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"time"
 )
+
+// HandoverWithin is the time in which an attempt that was handed over must have
+// begun; until it has, that is its deadline.
+const HandoverWithin = 30 * time.Second
 
 // Job is one attempt as it is handed to an executor.
 type Job struct {

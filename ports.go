@@ -3,7 +3,6 @@ package ax
 import (
 	"context"
 	"encoding/json"
-	"time"
 )
 
 // The ports, grouped by their consumer. Every driver of package store
@@ -270,10 +269,6 @@ type FiringStart struct {
 	// lets the instance start, it is born dispatched.
 	Place *Handover
 }
-
-// HandoverWithin is the time in which an attempt that was handed over must have
-// begun; until it has, that is its deadline.
-const HandoverWithin = 30 * time.Second
 
 // Handover says which host an attempt is handed to. The Ref of a FiringStart's
 // Place is not set.
